@@ -1,0 +1,1 @@
+"""The rules of a task graph: pure, without disk, clock, processes or logging."""
