@@ -1,0 +1,1 @@
+"""The `.tasks` folder on disk: files, lock, journal and history."""

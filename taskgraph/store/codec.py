@@ -1,0 +1,171 @@
+"""Task files as bytes: read tolerantly and exactly, written so that people like them.
+
+Knows JSON and encodings; knows nothing of paths, locks or what the fields mean.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from json.encoder import encode_basestring
+from typing import Any
+
+WIDTH = 100
+"""Lists and objects that fit this many characters stay on one line."""
+
+_compact: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_LONE = re.compile("[\ud800-\udfff]")
+_BOMS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
+
+
+class Unreadable(ValueError):
+    """Bytes that are no task: why, and in which line (from 1) where one is known."""
+
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.line = reason, line
+
+
+def to_bytes(text: str) -> bytes:
+    """UTF-8; half a surrogate pair, which UTF-8 cannot hold, is written as a JSON escape."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return _LONE.sub(lambda half: f"\\u{ord(half.group()):04x}", text).encode()
+
+
+def line_json(value: Any) -> bytes:
+    """One JSON value as one line, newline included."""
+    return to_bytes(_compact(value)) + b"\n"
+
+
+def encode(data: dict[str, Any]) -> bytes:
+    """A task file: two-space indent, short lists on one line, UTF-8 as typed, a newline at the end.
+
+    Raises:
+        ValueError: a number that JSON does not have.
+    """
+    lines = [f"  {encode_basestring(key)}: {_value(value, 2)}" for key, value in data.items()]
+    return to_bytes("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def _value(value: Any, indent: int) -> str:
+    if type(value) is str:
+        return encode_basestring(value)
+    if type(value) is int:
+        return str(value)
+    text = _compact(value)
+    if not isinstance(value, list | dict) or len(text) + indent <= WIDTH:
+        return text
+    inner = " " * (indent + 2)
+    if isinstance(value, list):
+        # An object in a list keeps to one line, so that a history is one line an entry.
+        rows = [_compact(v) if isinstance(v, dict) and len(v) < 24 else _value(v, indent + 2) for v in value]
+        return "[\n" + ",\n".join(inner + row for row in rows) + "\n" + " " * indent + "]"
+    pairs = [f"{inner}{encode_basestring(k)}: {_value(v, indent + 2)}" for k, v in value.items()]
+    return "{\n" + ",\n".join(pairs) + "\n" + " " * indent + "}"
+
+
+def decode(raw: bytes) -> dict[str, Any]:
+    """The object in the bytes of a file: a BOM and CRLF are fine, a doubled key is not.
+
+    Raises:
+        Unreadable: the bytes are no JSON object in UTF-8.
+    """
+    for bom, encoding in _BOMS:
+        if raw.startswith(bom):
+            raise Unreadable(f"the encoding is {encoding}; save the file as UTF-8")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise Unreadable("the encoding is not UTF-8; save the file as UTF-8", line) from None
+    if not text.strip():
+        raise Unreadable("the file is empty")
+    try:
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except _Doubled as doubled:
+        raise Unreadable(f"the key {doubled.key!r} is given twice", _second_line(text, doubled.key)) from None
+    except json.JSONDecodeError as error:
+        raise Unreadable(f"no valid JSON: {error.msg}, column {error.colno}", error.lineno) from None
+    except RecursionError:
+        raise Unreadable("the JSON is nested too deeply") from None
+    except ValueError as error:
+        raise Unreadable(f"no valid JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise Unreadable("the file holds no JSON object", 1)
+    return data
+
+
+def decode_any(raw: bytes) -> Any:
+    """Any JSON value in UTF-8, as a command may leave it.
+
+    Raises:
+        ValueError: the bytes are no JSON.
+    """
+    try:
+        return json.loads(raw.decode("utf-8-sig"), parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def decode_fast(raw: bytes) -> dict[str, Any]:
+    """The same as `decode`, several times faster where the bytes are as `encode` writes them.
+
+    msgspec says nothing of a doubled key, so the keys are counted: each is followed by ``":``, and where the counts differ
+    the careful way decides.
+    """
+    import msgspec
+
+    try:
+        data = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return decode(raw)
+    if type(data) is not dict or _keys(data) != raw.count(b'":'):
+        return decode(raw)
+    return data
+
+
+def _keys(data: dict[str, Any]) -> int:
+    count = len(data)
+    nested: list[Any] = [v for v in data.values() if type(v) is dict or type(v) is list]
+    for value in nested:
+        if type(value) is dict:
+            count += len(value)
+            nested += [v for v in value.values() if type(v) is dict or type(v) is list]
+        elif value and type(value[0]) is not int:
+            nested += [v for v in value if type(v) is dict or type(v) is list]
+    return count
+
+
+def line_of(raw: bytes, key: str) -> int | None:
+    """The line, from 1, in which the key of an object first stands."""
+    position = raw.find(f'"{key}"'.encode())
+    return raw.count(b"\n", 0, position) + 1 if position >= 0 else None
+
+
+class _Doubled(Exception):
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        seen = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _Doubled(key)
+            seen.add(key)
+    return data
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON number")
+
+
+def _second_line(text: str, key: str) -> int | None:
+    quoted = f'"{key}"'
+    second = text.find(quoted, text.find(quoted) + 1)
+    return text.count("\n", 0, second) + 1 if second >= 0 else None

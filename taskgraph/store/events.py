@@ -1,0 +1,107 @@
+"""The history of a store: `events.jsonl`, one JSON object a line, only ever appended to.
+
+Ids grow by one. A line that was cut short when its writer was killed is fenced off by the next writer and passed over by
+readers. Knows nothing of what the events mean.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from taskgraph.store.codec import line_json
+
+Event = dict[str, Any]
+_BLOCK = 65536
+
+
+class History:
+    """The events of the store in a folder.
+
+    Args:
+        root: the ``.tasks`` folder.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.path = os.path.join(root, "events.jsonl")
+        self._size = -1
+        self._last = 0
+        self._torn = False
+
+    def append(self, events: list[Event], by: str, *, durable: bool) -> None:
+        """Add events, giving them their ids and their author; all of them or none. The caller holds the lock.
+
+        Raises:
+            OSError: they could not be written; the file is as it was.
+        """
+        fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            size = os.fstat(fd).st_size
+            if size != self._size:
+                self._last, self._torn = _last_id(fd, size)
+            block = bytearray(b"\n" if self._torn else b"")
+            last = self._last
+            for event in events:
+                last += 1
+                # An event begins with at, event and task; the author goes before the values.
+                block += line_json({"id": last, **event, "by": by})
+            try:
+                written = os.write(fd, block)
+                if written != len(block):
+                    raise OSError(28, "No space left on device")
+                if durable:
+                    os.fdatasync(fd) if hasattr(os, "fdatasync") else os.fsync(fd)
+            except OSError:
+                os.ftruncate(fd, size)
+                raise
+            self._size, self._last, self._torn = size + len(block), last, False
+        finally:
+            os.close(fd)
+
+    def size(self) -> int:
+        """How many bytes the history has now; 0 where there is none."""
+        try:
+            return os.stat(self.path).st_size
+        except OSError:
+            return 0
+
+    def read(self, offset: int = 0) -> tuple[list[Event], int]:
+        """The whole events from a byte offset on, and the offset behind the last whole line."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(offset)
+                block = file.read()
+        except OSError:
+            return [], offset
+        end = block.rfind(b"\n") + 1
+        return list(_parse(block[:end].split(b"\n"))), offset + end
+
+
+def _parse(lines: list[bytes]) -> Iterator[Event]:
+    for line in lines:
+        if line:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(event, dict) and isinstance(event.get("id"), int):
+                yield event
+
+
+def _last_id(fd: int, size: int) -> tuple[int, bool]:
+    """The id of the last whole event, and whether the file ends in the middle of a line."""
+    if size == 0:
+        return 0, False
+    torn = os.pread(fd, 1, size - 1) != b"\n"
+    tail = b""
+    start = size
+    while start > 0:
+        start = max(0, start - _BLOCK)
+        tail = os.pread(fd, size - start, start)
+        lines = tail.split(b"\n")
+        whole = list(_parse(lines if start == 0 else lines[1:]))
+        if whole:
+            return max(event["id"] for event in whole[-3:]), torn
+    return 0, torn
