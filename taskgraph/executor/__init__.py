@@ -1,0 +1,1 @@
+"""Running commands so that they outlive whoever asked for them."""

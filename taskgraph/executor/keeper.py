@@ -1,0 +1,225 @@
+"""The keeper: a small process that is the parent of the commands of one runner, and outlives it.
+
+It reads jobs as JSON lines on its standard input, starts each in a session of its own, and writes down every start and every
+end in its record file before it tells its runner. While it lives it holds a lock on that file. When its runner is gone it
+stays until its last command has ended. It runs as a script and needs nothing but the standard library.
+
+A job: ``{"task", "attempt", "argv", "cwd", "env", "log", "watch": {what: path}}``.
+A start: ``{"task", "attempt", "pid", "ticks"}``, ticks being the raw start time that the kernel gives.
+An end: ``{"task", "attempt", "exit", "signal", "maxRss", "cpu", "lastLine", "left", "at"}``, or ``error`` where nothing could
+be started; ``left`` names what of ``watch`` there is.
+
+The log of a command is locked through the very descriptor that the command writes to. So, whatever happens to the keeper, the
+lock tells whether anything of that attempt still lives.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import select
+import signal
+import sys
+import time
+from typing import Any
+
+_TAIL = 4096
+_LONGEST_LINE = 200
+_RESET = [
+    getattr(signal, name)
+    for name in ("SIGPIPE", "SIGXFSZ", "SIGINT", "SIGTERM", "SIGQUIT", "SIGCHLD", "SIGUSR1", "SIGUSR2")
+    if hasattr(signal, name)
+]
+_FAULTS = {
+    errno.ENOENT: (127, "command not found: {program}"),
+    errno.ENOTDIR: (127, "command not found: {program}"),
+    errno.EACCES: (126, "command not executable: {program}"),
+    errno.ENOEXEC: (126, "command not executable: {program} (no program and no '#!' line)"),
+    errno.E2BIG: (126, "the command with its environment is too long for this system"),
+}
+
+
+class Keeper:
+    """Starts jobs and records their ends.
+
+    Args:
+        record: the descriptor of the record file, opened for appending and locked.
+    """
+
+    def __init__(self, record: int) -> None:
+        self.record = record
+        self.running: dict[int, tuple[dict[str, Any], int]] = {}
+        self.listening = True
+        self.base = {k: v for k, v in os.environ.items() if not k.startswith("TASKGRAPH_") or k == "TASKGRAPH_OWNER"}
+        self.base["PYTHONUNBUFFERED"] = "1"
+        self.home = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
+        self.null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def note(self, entry: dict[str, Any], *, tell: bool) -> None:
+        """Write an entry down, then tell the runner, if it still listens."""
+        line = json.dumps(entry, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+        os.write(self.record, line)
+        if tell and self.listening:
+            try:
+                os.write(1, line)
+            except OSError:
+                self.listening = False
+
+    def start(self, job: dict[str, Any]) -> None:
+        """Start a job, or record why it could not be."""
+        try:
+            log = os.open(job["log"], os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            self.fail(job, -1, 126, f"the log {job['log']} cannot be written: {error.strerror}")
+            return
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not job["argv"] or not job["argv"][0]:
+            self.fail(job, log, 127, "the command is empty")
+            return
+        try:
+            if job["cwd"]:
+                os.chdir(job["cwd"])
+        except OSError as error:
+            self.fail(job, log, 126, f"the folder {job['cwd']} cannot be entered: {error.strerror}")
+            return
+        try:
+            pid = _spawn(job["argv"], {**self.base, **job["env"]}, self.null, log)
+        except (OSError, ValueError) as error:
+            code, text = _FAULTS.get(getattr(error, "errno", 0), (126, f"the command cannot be started: {error}"))
+            self.fail(job, log, code, text.format(program=job["argv"][0]))
+            return
+        finally:
+            if job["cwd"]:
+                os.fchdir(self.home)
+        self.running[pid] = (job, log)
+        self.note({"task": job["task"], "attempt": job["attempt"], "pid": pid, "ticks": start_ticks(pid)}, tell=False)
+
+    def fail(self, job: dict[str, Any], log: int, code: int, text: str) -> None:
+        """Record a job that could not be started, in its log as well."""
+        if log >= 0:
+            os.write(log, f"taskgraph: {text}\n".encode("utf-8", "backslashreplace"))
+            os.close(log)
+        end = {"task": job["task"], "attempt": job["attempt"], "exit": code, "error": text, "lastLine": "", "left": []}
+        self.note({**end, "at": time.time()}, tell=True)
+
+    def reap(self) -> None:
+        """Record every job that has ended."""
+        while self.running:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid not in self.running:
+                continue
+            job, log = self.running.pop(pid)
+            code = os.waitstatus_to_exitcode(status)
+            last = _last_line(log)
+            os.close(log)
+            self.note(
+                {
+                    "task": job["task"],
+                    "attempt": job["attempt"],
+                    "exit": code if code >= 0 else None,
+                    "signal": _signal_name(-code) if code < 0 else None,
+                    "maxRss": usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+                    "cpu": round(usage.ru_utime + usage.ru_stime, 3),
+                    "lastLine": last,
+                    "left": [what for what, path in job["watch"].items() if os.path.exists(path)],
+                    "at": time.time(),
+                },
+                tell=True,
+            )
+
+    def serve(self) -> None:
+        """Take jobs and record ends until the runner is gone and the last job has ended."""
+        wake, waker = os.pipe()
+        os.set_blocking(wake, False)
+        os.set_blocking(waker, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        poll.register(wake, select.POLLIN)
+        pending = b""
+        hearing = True
+        while hearing or self.running:
+            ready = {fd for fd, _ in poll.poll()}
+            if wake in ready:
+                os.read(wake, 4096)
+                self.reap()
+            if 0 in ready and hearing:
+                block = os.read(0, 1 << 16)
+                if block:
+                    *lines, pending = (pending + block).split(b"\n")
+                    for line in lines:
+                        self.start(json.loads(line))
+                else:
+                    poll.unregister(0)
+                    hearing = False
+
+
+def _spawn(argv: list[str], env: dict[str, str], null: int, log: int) -> int:
+    try:
+        return os.posix_spawnp(
+            argv[0],
+            argv,
+            env,
+            file_actions=[(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, log, 1), (os.POSIX_SPAWN_DUP2, log, 2)],
+            setsid=True,
+            setsigmask=[],
+            setsigdef=_RESET,
+        )
+    except NotImplementedError:
+        # Imported here: only a system whose posix_spawn cannot make a session needs it.
+        import subprocess
+
+        return subprocess.Popen(argv, env=env, stdin=null, stdout=log, stderr=log, start_new_session=True).pid
+
+
+def start_ticks(pid: int) -> int:
+    """The raw start time of a process in clock ticks since boot; 0 where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            return int(file.read(4096).rpartition(b")")[2].split()[19])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _last_line(log: int) -> str:
+    size = os.fstat(log).st_size
+    if size == 0:
+        return ""
+    tail = os.pread(log, _TAIL, max(0, size - _TAIL)).decode("utf-8", "replace")
+    for line in reversed(tail.replace("\r", "\n").split("\n")):
+        if text := "".join(c for c in line if c.isprintable()).strip():
+            return text[:_LONGEST_LINE]
+    return ""
+
+
+def main(record_path: str, header: str) -> None:
+    """Run a keeper.
+
+    Args:
+        record_path: its record file, to be made.
+        header: a JSON object, the first line of the record, to which the keeper adds its own identity.
+    """
+    record = os.open(record_path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    fcntl.flock(record, fcntl.LOCK_EX)
+    keeper = Keeper(record)
+    keeper.note({**json.loads(header), "pid": os.getpid(), "ticks": start_ticks(os.getpid())}, tell=True)
+    keeper.serve()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

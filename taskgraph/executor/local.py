@@ -1,0 +1,128 @@
+"""The local executor: one runner's end of the line to its keeper.
+
+Knows how to bring up a keeper, hand it jobs and hear of their ends; decides nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from taskgraph.executor import keeper
+from taskgraph.executor.records import Exit, Record, parse_exit, system
+
+
+class Job(NamedTuple):
+    """A command to be run.
+
+    Attributes:
+        task: the task.
+        attempt: the number of its attempt.
+        argv: program and arguments.
+        cwd: the folder to run in; None means where the keeper stands.
+        env: environment variables, over those of the runner.
+        log: the file for its output.
+        watch: names and paths of files it may leave.
+    """
+
+    task: int
+    attempt: int
+    argv: list[str]
+    cwd: str | None
+    env: dict[str, str]
+    log: str
+    watch: dict[str, str]
+
+
+class LocalExecutor:
+    """A keeper, brought up and spoken to.
+
+    Args:
+        name: the name of the keeper: its runner's, a dot and a number.
+        path: its record file, to be made.
+        cwd: the folder in which commands run.
+
+    Raises:
+        OSError: the keeper could not be brought up.
+    """
+
+    def __init__(self, name: str, path: str, cwd: str) -> None:
+        self.name = name
+        self.record = Record(path)
+        host, boot, ns = system()
+        header = json.dumps({"keeper": name, "host": host, "boot": boot, "ns": ns})
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", keeper.__file__, path, header],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            bufsize=0, cwd=cwd, start_new_session=True,
+        )  # fmt: skip
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in, self.fd = self._process.stdin.fileno(), self._process.stdout.fileno()
+        self._unsent = b""
+        self._unread = b""
+        self._greeted = False
+        os.set_blocking(self._in, False)
+
+    def wait_until_up(self) -> None:
+        """Wait until the keeper holds its lock: before that, nothing may be promised to it.
+
+        Raises:
+            OSError: it did not come up.
+        """
+        while not self._greeted:
+            block = os.read(self.fd, 65536)
+            if not block:
+                raise OSError(f"the keeper ended at once (exit {self._process.wait()})")
+            self._unread += block
+            if b"\n" in self._unread:
+                self._unread = self._unread.partition(b"\n")[2]
+                self._greeted = True
+
+    def start(self, jobs: list[Job]) -> None:
+        """Hand over jobs; never blocks."""
+        for job in jobs:
+            self._unsent += json.dumps(job._asdict(), ensure_ascii=True).encode() + b"\n"
+        self.flush()
+
+    @property
+    def backlog(self) -> bool:
+        """Whether jobs still wait to be handed over, since the keeper is behind."""
+        return bool(self._unsent)
+
+    @property
+    def fd_in(self) -> int:
+        """The descriptor that can be waited on while there is a backlog."""
+        return self._in
+
+    def flush(self) -> None:
+        """Hand over what was not taken before; a keeper that is gone takes nothing."""
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[os.write(self._in, self._unsent) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._unsent = b""
+
+    def hear(self) -> tuple[list[Exit], bool]:
+        """The ends that the keeper has told of, and whether it still lives; call when `fd` can be read."""
+        block = os.read(self.fd, 1 << 18)
+        *lines, self._unread = (self._unread + block).split(b"\n")
+        entries: list[dict[str, Any]] = [json.loads(line) for line in lines if line]
+        return [parse_exit(entry) for entry in entries], bool(block)
+
+    def close(self) -> None:
+        """Let the keeper go: it ends with its last command."""
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until a keeper that was let go has ended, for a bounded time."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)

@@ -1,0 +1,1 @@
+"""`taskgraph run`: observe, decide, act, wait, until nothing can start without a person."""

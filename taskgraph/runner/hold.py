@@ -1,0 +1,56 @@
+"""The presence of a runner: a file that it holds locked while it lives, and touches as its heartbeat."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from contextlib import suppress
+
+from taskgraph.errors import StoreError
+from taskgraph.store import layout
+
+_BEAT = 1.0
+
+
+class Presence:
+    """Makes a runner known while it is entered.
+
+    Args:
+        root: the ``.tasks`` folder.
+
+    Attributes:
+        name: the name of the runner, unique for all time.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.name = f"r{time.time_ns() // 1000:x}-{os.getpid()}"
+        self.path = layout.runner_path(root, self.name)
+        self._fd = -1
+        self._next = 0.0
+
+    def __enter__(self) -> Presence:
+        try:
+            for folder in ("run", "logs"):
+                os.makedirs(f"{self.root}/{folder}", exist_ok=True)
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise StoreError(f"{self.root}/run", f"cannot be written: {error.strerror}") from None
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):
+            os.unlink(self.path)
+        os.close(self._fd)
+
+    def beat(self, now: float) -> None:
+        """Touch the file, once a second."""
+        if now >= self._next:
+            self._next = now + _BEAT
+            with suppress(OSError):
+                os.utime(self._fd)
