@@ -1,0 +1,203 @@
+"""Options that several verbs share, and how what is typed becomes values."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from taskgraph.core.edit import Ref
+from taskgraph.core.fence import Caller
+from taskgraph.core.graph import Graph
+from taskgraph.core.task import Task
+from taskgraph.errors import EXIT_FAILED, EXIT_STORE, NotFoundError, RefusedError, UsageError
+
+if TYPE_CHECKING:
+    from taskgraph.manager import TaskManager
+
+__all__ = ["EXIT_FAILED", "EXIT_STORE", "Graph", "NotFoundError", "RefusedError", "UsageError"]
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print ids alone.")]
+Force = Annotated[bool, typer.Option("--force", help="Override what would be refused; it is recorded.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the record.")]
+Owner = Annotated[str, typer.Option("--owner", metavar="NAME", help="Who does it.", envvar="TASKGRAPH_OWNER")]
+AttemptNumber = Annotated[int | None, typer.Option("--attempt", metavar="N", help="The attempt this is about.")]
+Tasks = Annotated[list[str], typer.Argument(metavar="TASK...", help="Tasks, by id or name.")]
+OneTask = Annotated[str, typer.Argument(metavar="TASK", help="A task, by id or name.")]
+MaybeTask = Annotated[
+    str | None, typer.Argument(metavar="[TASK]", help="A task, by id or name; inside a task, that one.")
+]
+
+Timeout = Annotated[float | None, typer.Option(metavar="S", help="Seconds an attempt may take; 0: no limit.")]
+StallTimeout = Annotated[float | None, typer.Option(metavar="S", help="Seconds it may be silent; 0: no limit.")]
+MaxRetries = Annotated[int | None, typer.Option(metavar="N", help="Further attempts after the first.")]
+RetryDelay = Annotated[float | None, typer.Option(metavar="S", help="Seconds before the first retry.")]
+Backoff = Annotated[float | None, typer.Option(metavar="X", help="What each further delay is multiplied by.")]
+MaxRetryDelay = Annotated[float | None, typer.Option(metavar="S", help="The longest delay; 0: no limit.")]
+RetryExitCodes = Annotated[str | None, typer.Option(metavar="N,N", help="Only these exit codes deserve a retry.")]
+OnFailure = Annotated[str | None, typer.Option(metavar="WORD", help="At the end: fail, skip, hold or stop.")]
+TriggerRule = Annotated[str | None, typer.Option(metavar="RULE", help="When its upstreams let it start.")]
+Priority = Annotated[int | None, typer.Option(metavar="N", help="Higher starts first.")]
+Command = Annotated[str | None, typer.Option("--command", metavar="TEXT", help="Run by /bin/sh -c.")]
+Cwd = Annotated[str | None, typer.Option(metavar="DIR", help="The folder to run in.")]
+Env = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="An environment variable.")]
+Worker = Annotated[str | None, typer.Option(metavar="NAME", help="The worker that does it.")]
+Labels = Annotated[list[str] | None, typer.Option("--label", metavar="WORD", help="A label.")]
+Notes = Annotated[list[str] | None, typer.Option("--note", metavar="TEXT", help="A note to append.")]
+SetKeys = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=JSON", help="A key of metadata.")]
+
+
+def refs(words: list[str] | None) -> tuple[Ref, ...]:
+    """Tasks from words, each of which may name several with commas between."""
+    return tuple(part.strip() for word in words or () for part in word.split(",") if part.strip())
+
+
+def codes(text: str | None) -> list[int] | None:
+    """Exit codes from a text such as ``1,75``.
+
+    Raises:
+        UsageError: it is no such text.
+    """
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise UsageError(f"--retry-exit-codes {text!r} is no list of numbers such as 1,75") from None
+
+
+def pairs(words: list[str] | None, flag: str) -> dict[str, str]:
+    """Keys and texts from words such as ``KEY=VALUE``.
+
+    Raises:
+        UsageError: a word has no ``=``.
+    """
+    found = {}
+    for word in words or ():
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise UsageError(f"{flag} {word!r} is not of the form KEY=VALUE")
+        found[key] = value
+    return found
+
+
+def json_pairs(words: list[str] | None, flag: str) -> dict[str, Any]:
+    """The same with JSON values; what is no JSON is taken as text."""
+    return {key: _json_or_text(value) for key, value in pairs(words, flag).items()}
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def json_value(text: str, flag: str) -> Any:
+    """A JSON value.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{flag} is no valid JSON: {error}") from None
+
+
+def inside(root: str) -> tuple[int, int] | None:
+    """The task and attempt of this store inside which the command runs, if it does."""
+    env = os.environ
+    try:
+        task, attempt = int(env["TASKGRAPH_TASK_ID"]), int(env["TASKGRAPH_ATTEMPT"])
+        same = os.path.samefile(env["TASKGRAPH_DIR"], root)
+    except (KeyError, ValueError, OSError):
+        return None
+    return (task, attempt) if same else None
+
+
+def default_task(ref: str | None, root: str) -> str:
+    """The task that was named, else the one inside which the command runs.
+
+    Raises:
+        UsageError: there is neither.
+    """
+    if ref is not None:
+        return ref
+    here = inside(root)
+    if here is None:
+        raise UsageError("name a task: only inside a running task is there a default")
+    return str(here[0])
+
+
+def caller(root: str, task_id: int, owner: str, attempt: int | None, force: bool) -> Caller:
+    """Who reports on a task: the number in the environment counts only for its own task and store."""
+    here = inside(root)
+    if attempt is None and here is not None and here[0] == task_id:
+        attempt = here[1]
+    return Caller(owner, attempt, force)
+
+
+def command_of(text: str | None, rest: list[str] | None) -> str | list[str] | None:
+    """The command that was given: a text for the shell, or the arguments behind ``--``.
+
+    Raises:
+        UsageError: both were given, or an empty one.
+    """
+    if text is not None and rest is not None:
+        raise UsageError("give either --command TEXT or arguments behind '--', not both")
+    if rest is not None and not rest:
+        raise UsageError("there is nothing behind '--'")
+    return text if rest is None else rest
+
+
+def shell_form(argv: list[str]) -> str:
+    """Arguments as they can be pasted into a shell."""
+    import shlex
+
+    return shlex.join(argv)
+
+
+def environment_owner() -> str:
+    """The name that ``TASKGRAPH_OWNER`` gives."""
+    return os.environ.get("TASKGRAPH_OWNER", "")
+
+
+def see_off(manager: TaskManager, tasks: list[Task]) -> None:
+    """Stop the processes of tasks that were put aside.
+
+    Raises:
+        RefusedError: one cannot be stopped from here.
+    """
+    if not any(task.attempts for task in tasks):
+        return
+    from taskgraph.runner.ending import see_off as end
+
+    left = [task for task in tasks if not end(manager.root, task)]
+    if left:
+        names = ", ".join(str(task.id) for task in left)
+        raise RefusedError(f"the process of {names} is still there; the status is changed all the same")
+
+
+def report_from_inside(manager: TaskManager, task: Task, who: Caller, said: dict[str, Any]) -> bool:
+    """Keep what a running attempt says about itself, if it is one that speaks; its exit settles it.
+
+    Raises:
+        RefusedError: the attempt is superseded.
+    """
+    here = inside(manager.root)
+    if here is None or here[0] != task.id or who.attempt != here[1]:
+        return False
+    from taskgraph.core.fence import check
+
+    check(task, who)
+    current = task.current
+    if current is None or "process" not in current:
+        return False
+    from taskgraph.runner.jobs import report
+
+    report(manager.root, task.id, here[1], said)
+    return True

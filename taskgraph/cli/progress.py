@@ -1,0 +1,133 @@
+"""What a run shows while it goes on: in a terminal a live view, else one plain line for each event."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from taskgraph.cli import console
+from taskgraph.core.graph import Event
+
+if TYPE_CHECKING:
+    from taskgraph.runner.tick import Run
+
+_REFRESH = 0.125
+_MOST_ROWS = 12
+
+
+class Progress:
+    """Hears the events of a run and shows them.
+
+    Args:
+        quiet: whether to show nothing.
+    """
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+        self._run: Run | None = None
+        self._live: Any = None
+        self._view: LiveView | None = None
+
+    @contextmanager
+    def showing(self, run: Run) -> Iterator[None]:
+        """Show a run while it goes on."""
+        self._run = run
+        if self.quiet or not console.messages_to_terminal():
+            yield
+            return
+        self._view = LiveView(run)
+        with self._view.drawn() as self._live:
+            run.on_tick = self._view.refresh
+            yield
+
+    def event(self, event: Event) -> None:
+        """Show one event."""
+        if self.quiet or self._run is None:
+            return
+        # Imported here: a quiet run needs no words.
+        from taskgraph.report.summary import line
+
+        text = line(self._run.graph, event)
+        if text is None:
+            return
+        text = console.clean(text)
+        if self._view is None:
+            console.note(text)
+        elif event["event"] != "started":
+            self._view.print(text)
+
+
+class LiveView:
+    """The live view: what runs, for how long, its last line; counts, and an estimate of what is left.
+
+    Args:
+        run: the run.
+    """
+
+    def __init__(self, run: Run) -> None:
+        from rich.console import Console
+
+        self.run = run
+        self.console = Console(stderr=True, highlight=False, no_color=not console.messages_coloured())
+        self.began = time.monotonic()
+        self._next = 0.0
+        self._live: Any = None
+
+    def drawn(self) -> Any:
+        """The rich live display."""
+        from rich.live import Live
+
+        self._live = Live(console=self.console, auto_refresh=False, transient=True, redirect_stdout=False,
+                          redirect_stderr=False)  # fmt: skip
+        return self._live
+
+    def print(self, text: str) -> None:
+        """A line above the live part."""
+        from rich.text import Text
+
+        self._live.console.print(Text(text), soft_wrap=True)
+
+    def refresh(self) -> None:
+        """Draw afresh, if the last time is a while ago."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _REFRESH
+            self._live.update(self._draw(now), refresh=True)
+
+    def _draw(self, now: float) -> Any:
+        from rich.table import Table
+        from rich.text import Text
+
+        from taskgraph.report.summary import settle, span, tail
+
+        table = Table.grid(padding=(0, 1))
+        table.add_column(no_wrap=True, justify="right")
+        table.add_column(no_wrap=True, overflow="ellipsis")
+        table.add_column(no_wrap=True, overflow="ellipsis")
+        graph = self.run.graph
+        rows = list(self.run.watched.values())
+        for each in rows[:_MOST_ROWS]:
+            task = graph.tasks.get(each.task)
+            title = console.clean(f"{each.task} {(task.name or task.subject) if task is not None else ''}")
+            last = tail(f"{self.run.root}/logs/{each.task}.{each.attempt}.log", 1)
+            line = console.clean(settle(last[-1])) if last else ""
+            table.add_row(span(now - each.since), Text(title, style="cyan"), Text(line, style="dim"))
+        if len(rows) > _MOST_ROWS:
+            table.add_row("", Text(f"and {len(rows) - _MOST_ROWS} more run"), "")
+        table.add_row("", Text(self._counts(now), style="bold"), "")
+        return table
+
+    def _counts(self, now: float) -> str:
+        from taskgraph.report.summary import span
+
+        total, settled, failed = self.run.tally()
+        words = [f"{settled}/{total} settled", f"{len(self.run.watched)} running"]
+        if failed:
+            words.append(f"{failed} failed")
+        done = self.run.attempts
+        left = total - settled
+        if done >= 3 and left:
+            words.append(f"about {span((now - self.began) / done * left)} left")
+        return ", ".join(words)
