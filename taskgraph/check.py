@@ -14,7 +14,7 @@ from taskgraph.core.status import SETTLED
 from taskgraph.core.task import FIRST, Task
 from taskgraph.errors import StoreError
 from taskgraph.manager import TaskManager
-from taskgraph.store import codec, layout
+from taskgraph.store import codec, ids, layout, replace
 
 
 class Fault(NamedTuple):
@@ -70,6 +70,11 @@ def _edges(graph: Graph, task: Task) -> Iterator[Fault]:
         up = graph.tasks.get(up_id)
         if up is not None and up.status in SETTLED:
             yield Fault("settled", task.id, f"task {task.id} lists {up_id} as open, which is {up.status}", True)
+    for up_id in task.unblocked_by:
+        up = graph.tasks.get(up_id)
+        if up is None or up.status not in SETTLED:
+            stands = "missing" if up is None else up.status
+            yield Fault("unsettled", task.id, f"task {task.id} lists {up_id} as settled, which is {stands}", True)
 
 
 def _file(root: str, task: Task) -> Iterator[Fault]:
@@ -115,7 +120,7 @@ def _folder(manager: TaskManager, graph: Graph) -> Iterator[Fault]:
         elif name.startswith("task_") and name.endswith(".json") and layout.id_of(name) is None:
             yield Fault("file_name", None, f"{name} is no name of a task file (task_N.json), so it is not read", False)
     highest = max([*graph.tasks, *graph.faults], default=0)
-    if highest > manager.store.highest_given():
+    if highest > ids.highest_given(manager.root):
         yield Fault("mark", None, f".highwatermark is behind the highest id, {highest}", True)
     yield from _history(manager)
 
@@ -135,7 +140,7 @@ def _history(manager: TaskManager) -> Iterator[Fault]:
 
 
 def _is_leftover(name: str) -> bool:
-    return name == ".journal" or (name.startswith(".task_") and name.endswith(".tmp"))
+    return name == ".journal" or replace.is_leftover(name)
 
 
 def mend(manager: TaskManager) -> list[Fault]:

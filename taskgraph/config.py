@@ -41,6 +41,7 @@ def load(root: str) -> Settings:
     except OSError as error:
         raise StoreError(path, f"cannot be read: {error.strerror}") from None
     # Imported here: most stores have no such file.
+    import re
     import tomllib
 
     try:
@@ -49,7 +50,11 @@ def load(root: str) -> Settings:
     except UnicodeDecodeError as error:
         raise StoreError(path, "the encoding is not UTF-8", raw.count(b"\n", 0, error.start) + 1) from None
     except tomllib.TOMLDecodeError as error:
-        raise StoreError(path, f"no valid TOML: {error}") from None
+        said = re.search(r"at line (\d+)", str(error))
+        line = int(said[1]) if said else max(1, len(text.splitlines()))
+        raise StoreError(path, f"no valid TOML: {error}", line) from None
+    except RecursionError:
+        raise StoreError(path, "the TOML is nested too deeply") from None
     return _checked(path, text, data)
 
 
@@ -65,7 +70,8 @@ def _checked(path: str, text: str, data: dict[str, Any]) -> Settings:
     workers = {}
     for name, profile in data.get("workers", {}).items():
         if not isinstance(profile, dict):
-            raise StoreError(path, f"'workers.{name}' is no table; write [workers.{name}]", _line(text, name))
+            line = _line(text, f"workers.{name}")
+            raise StoreError(path, f"'workers.{name}' is no table; write [workers.{name}]", line)
         workers[name] = _table(path, text, f"workers.{name}", profile, _WORKER)
     capacities: dict[str, Callable[[Any], Any]] = dict.fromkeys(data.get("resources", {}), f.as_count)
     resources = _table(path, text, "resources", data.get("resources", {}), capacities)
@@ -83,17 +89,29 @@ def _table(
 
             near = get_close_matches(key, checks, 1)
             hint = f"; did you mean {near[0]!r}?" if near else f" (known: {', '.join(checks)})"
-            raise StoreError(path, f"[{table}] has the unknown key {key!r}{hint}", _line(text, key))
+            raise StoreError(path, f"[{table}] has the unknown key {key!r}{hint}", _line(text, f"{table}.{key}"))
         try:
             checked[key] = checks[key](value)
         except ValueError as error:
-            raise StoreError(path, f"[{table}] {key}: {error}", _line(text, key)) from None
+            raise StoreError(path, f"[{table}] {key}: {error}", _line(text, f"{table}.{key}")) from None
     return checked
 
 
 def _line(text: str, key: str) -> int | None:
+    """The line that gives a key, dotted from the top, or else a part of it that holds it."""
+    table, best, found = "", 0, None
     for number, line in enumerate(text.splitlines(), 1):
-        head = line.split("=")[0].strip().strip("[]\"'")
-        if key in (head, head.split(".")[-1].strip("\"' ")):
-            return number
-    return None
+        head = line.partition("#")[0].strip()
+        if head.startswith("["):
+            table = here = _dotted(head.strip("[]"))
+        elif "=" in head:
+            here = _dotted(f"{table}.{head.partition('=')[0]}")
+        else:
+            continue
+        if f"{key}.".startswith(f"{here}.") and len(here) > best:
+            best, found = len(here), number
+    return found
+
+
+def _dotted(key: str) -> str:
+    return ".".join(part.strip(" \t\"'") for part in key.split(".")).strip(".")

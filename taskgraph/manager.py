@@ -5,31 +5,24 @@ Each method is one locked step: take the lock, read what it will change, change 
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from taskgraph import config
+from taskgraph.access import OpenStore
 from taskgraph.core import edit, moves, retry
 from taskgraph.core.edit import Edges, Ref, id_of, resolve
 from taskgraph.core.fence import ANYBODY, Caller, check
-from taskgraph.core.fields import format_time
-from taskgraph.core.flow import reconcile
 from taskgraph.core.graph import Graph
-from taskgraph.core.limits import Limits, Settings
-from taskgraph.core.limits import resolve as resolve_limits
-from taskgraph.core.rules import readiness
+from taskgraph.core.schedule import claimable
 from taskgraph.core.status import CANCELLED, COMPLETED, FAILED, HELD, IN_PROGRESS, PENDING, SKIPPED
 from taskgraph.core.task import Task
 from taskgraph.errors import NothingToDo, RefusedError, StoreError, UsageError
-from taskgraph.store import files, layout, signs
+from taskgraph.store import layout, signs
 
-T = TypeVar("T")
 Tasks = list[Task]
 
 
-class TaskManager:
+class TaskManager(OpenStore):
     """Reads and changes the tasks of one store.
 
     Args:
@@ -43,111 +36,6 @@ class TaskManager:
         NotFoundError: there is no store.
         StoreError: the store or its ``config.toml`` cannot be read.
     """
-
-    def __init__(
-        self,
-        where: str | os.PathLike[str] | None = None,
-        *,
-        by: str | None = None,
-        lock_timeout: float = 10.0,
-        durable: bool = True,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        named = None if where is None else os.fspath(where)
-        self.root = layout.find(named, os.environ, os.getcwd())
-        self.store = files.Store(self.root, lock_timeout=lock_timeout, durable=durable)
-        env = os.environ
-        self.by = by or env.get("TASKGRAPH_OWNER") or env.get("USER") or env.get("LOGNAME") or f"uid {os.getuid()}"
-        self.clock = clock
-
-    @property
-    def settings(self) -> Settings:
-        """The settings of the store, read afresh."""
-        return config.load(self.root)
-
-    def now(self) -> str:
-        """The present moment, ISO 8601."""
-        return format_time(self.clock())
-
-    def limits(self, task: Task) -> Limits:
-        """What holds for a task."""
-        return resolve_limits(task, self.settings)
-
-    # Reading
-
-    def snapshot(self) -> Graph:
-        """The whole store, reconciled in memory; nothing is written. Files that cannot be read are in ``faults``.
-
-        Raises:
-            StoreError: the folder cannot be read.
-        """
-        graph = self.store.load()
-        reconcile(graph, self.now())
-        graph.events.clear()
-        return graph
-
-    def get(self, ref: Ref) -> Task:
-        """One task.
-
-        Raises:
-            NotFoundError: there is none.
-            StoreError: its file cannot be read.
-        """
-        return self.look(ref)[1]
-
-    def look(self, ref: Ref) -> tuple[Graph, Task]:
-        """One task, with a working set that knows its neighbours; reads no more than it must."""
-        graph = self.store.lazy() if id_of(ref) is not None else self.snapshot()
-        return graph, resolve(graph, ref)
-
-    def vital(self, task: Task) -> tuple[float, bool]:
-        """The last sign of life of a task in progress, in seconds since 1970, and whether it is older than its limit."""
-        if task.status != IN_PROGRESS:
-            return 0.0, False
-        limits = self.limits(task)
-        sign = signs.last(self.root, task, by_work_alone=bool(limits.stall_timeout))
-        limit = limits.stall_timeout or (limits.lease if task.owner and not _runs(task) else 0)
-        return sign, bool(limit) and self.clock() - sign > limit
-
-    # One locked step
-
-    def change(self, act: Callable[[Graph], T], *, whole: bool = False) -> T:
-        """Do something to the store in one locked step.
-
-        Args:
-            act: changes the working set it is given.
-            whole: whether it needs every task; else single ones are read as they are asked for. Where somebody else
-                changed the folder since the last step, everything is read and brought into order in any case.
-
-        Raises:
-            LockedError: the lock could not be had in time.
-            StoreError: something cannot be written; nothing was changed.
-        """
-        with self.store.locked() as undisturbed:
-            graph = self.load_for_writing() if whole or not undisturbed else self.store.lazy()
-            result = act(graph)
-            self.store.save(graph, self.by)
-        return result
-
-    def load_for_writing(self) -> Graph:
-        """Under the lock: everything, brought into order, with the ids that people gave noted as given."""
-        graph = self.store.load()
-        reconcile(graph, self.now())
-        highest = max([*graph.tasks, *graph.faults], default=0)
-        if highest > self.store.highest_given():
-            self.store.reserve(highest)
-        return graph
-
-    def reconcile(self) -> Graph:
-        """Bring the whole store into order on disk, and return it."""
-        found: list[Graph] = []
-        self.change(found.append, whole=True)
-        return found[0]
-
-    def _each(self, refs: Sequence[Ref], act: Callable[[Graph, Task], T], *, whole: bool = False) -> list[T]:
-        """One step over several tasks: all of them or none."""
-        named = whole or any(id_of(ref) is None for ref in refs)
-        return self.change(lambda graph: [act(graph, resolve(graph, ref)) for ref in refs], whole=named)
 
     # Making and describing tasks
 
@@ -180,7 +68,7 @@ class TaskManager:
         def act(graph: Graph) -> Task:
             twin = edit.claim_name(graph, values.get("name"))
             if twin is None:
-                return edit.create(graph, lambda: self.store.allocate()[0], values, edges, self.now())
+                return edit.create(graph, self.store.allocate, values, edges, self.now())
             if exist_ok:
                 return twin
             raise edit.name_taken(twin)
@@ -220,7 +108,7 @@ class TaskManager:
         notes, labels = list(add_notes), list(add_labels)
 
         def act(graph: Graph) -> Task:
-            task = resolve(graph, ref)
+            task = self._fresh(graph, ref)
             said = dict(values)
             if notes:
                 said["notes"] = [*task.notes, *notes]
@@ -228,7 +116,7 @@ class TaskManager:
                 said["labels"] = list(dict.fromkeys([*task.labels, *labels]))
             if metadata:
                 said["metadata"] = {**task.metadata, **metadata}
-            edit.update(graph, task, said, unset, edges, self.now())
+            edit.update(graph, task, said, list(unset), edges, self.now())
             return task
 
         whole = edges.need_everything() or "name" in values or id_of(ref) is None
@@ -285,48 +173,33 @@ class TaskManager:
             at = self.now()
             self.lapse(graph, [resolve(graph, ref).id] if ref is not None else list(graph.tasks), at)
             if ref is not None:
-                task = resolve(graph, ref)
+                task = self._fresh(graph, ref)
                 if task.status == PENDING and task.manual and task.owner not in ("", owner) and not force:
                     raise RefusedError(f"{task.title} is reserved for {task.owner}", task=task.id, owner=task.owner)
             else:
-                task = self._best(graph, owner, worker)
-            moves.start(graph, task, at, floor=self._floor(task), force=force, owner=owner, worker=worker)
+                best = claimable(graph, self.clock(), owner, worker)
+                if best is None:
+                    raise NothingToDo("no task is ready to be claimed" + (f" for worker {worker}" if worker else ""))
+                task = best
+            moves.start(
+                graph, task, at, floor=layout.highest_log(self.root, task), force=force, owner=owner, worker=worker
+            )
             signs.touch(self.root, task.id, task.attempts[-1]["number"])
             return task
 
         return self.change(act, whole=ref is None or id_of(ref) is None)
-
-    def _best(self, graph: Graph, owner: str, worker: str) -> Task:
-        now = self.clock()
-        ready = [
-            task
-            for task in graph.tasks.values()
-            if task.status == PENDING
-            and (task.data.get("worker") == worker if worker else task.manual and task.owner in ("", owner))
-            and readiness(graph, task, now).state == "ready"
-        ]
-        if not ready:
-            raise NothingToDo("no task is ready to be claimed" + (f" for worker {worker}" if worker else ""))
-        return min(ready, key=lambda task: (task.owner != owner, -task.priority, task.id))
 
     def lapse(self, graph: Graph, ids: Iterable[int], at: str) -> None:
         """End the claims among these tasks whose holders are silent for longer than their limit."""
         clock: float | None = None
         for task_id in ids:
             task = graph.get(task_id)
-            if task is None or task.status != IN_PROGRESS or not task.owner or _runs(task):
+            if task is None or task.status != IN_PROGRESS or not task.owner or task.runs:
                 continue
             limits = self.limits(task)
             clock = signs.clock(self.root) if clock is None else clock
             if clock - signs.last(self.root, task, by_work_alone=True) > (limits.stall_timeout or limits.lease):
                 moves.conclude(graph, task, at, limits, {"outcome": retry.STALLED})
-
-    def _floor(self, task: Task) -> int:
-        """The highest attempt that left a log although its record is gone."""
-        number = max((a["number"] for a in task.attempts), default=0)
-        while os.path.exists(layout.log_path(self.root, task.id, number + 1)):
-            number += 1
-        return number
 
     def heartbeat(self, ref: Ref, caller: Caller) -> Task:
         """Give a sign of life for a task in progress; takes no lock.
@@ -363,7 +236,7 @@ class TaskManager:
             moves.complete(graph, task, self.now(), result=result, force=caller.force)
             return task
 
-        return self._each([ref], act)[0]
+        return self.each([ref], act)[0]
 
     def fail(self, ref: Ref, caller: Caller = ANYBODY, *, reason: str = "") -> Task:
         """Report that a task failed; an attempt under way may be followed by another.
@@ -377,7 +250,7 @@ class TaskManager:
             moves.fail(graph, task, self.now(), self.limits(task), reason)
             return task
 
-        return self._each([ref], act)[0]
+        return self.each([ref], act)[0]
 
     def release(self, refs: Sequence[Ref], caller: Caller = ANYBODY, *, reason: str = "") -> Tasks:
         """Give tasks back: claimed ones at no cost, held ones to go on.
@@ -392,7 +265,7 @@ class TaskManager:
             moves.release(graph, task, self.now(), reason)
             return task
 
-        return self._each(refs, act)
+        return self.each(refs, act)
 
     def begin(self, ref: Ref, owner: str = "", *, force: bool = False) -> Task:
         """Start a task by a person's word, without a lease; one under way stays so.
@@ -403,10 +276,12 @@ class TaskManager:
 
         def act(graph: Graph, task: Task) -> Task:
             if task.status != IN_PROGRESS or (owner and task.owner and owner != task.owner):
-                moves.start(graph, task, self.now(), floor=self._floor(task), force=force, owner=owner)
+                moves.start(
+                    graph, task, self.now(), floor=layout.highest_log(self.root, task), force=force, owner=owner
+                )
             return task
 
-        return self._each([ref], act)[0]
+        return self.each([ref], act)[0]
 
     # Decisions of people
 
@@ -433,7 +308,7 @@ class TaskManager:
             moves.put_aside(graph, task, self.now(), to, reason)
             return task
 
-        return self._each(refs, act)
+        return self.each(refs, act)
 
     def reopen(self, refs: Sequence[Ref], *, failed: bool = False, downstream: bool = False) -> tuple[Tasks, list[int]]:
         """Begin new visits of tasks.
@@ -485,8 +360,3 @@ class TaskManager:
     def list(self) -> Tasks:
         """Every task that can be read, by id; reads nothing but the store, and writes nothing."""
         return [*self.snapshot().tasks.values()]
-
-
-def _runs(task: Task) -> bool:
-    """Whether a runner has the task, and not a person or an agent."""
-    return "process" in (task.current or {})

@@ -31,7 +31,7 @@ def command(
     from taskgraph.report.view import as_json as view
 
     manager = TaskManager(ctx.obj.where)
-    until = time.monotonic() + wait
+    until = time.monotonic() + options.seconds(wait, "--wait")
     while True:
         seen = manager.store.history.size()
         try:

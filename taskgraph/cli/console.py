@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, TextIO
 
 from taskgraph.errors import StoreError, TaskgraphError
@@ -49,9 +51,11 @@ def out_json(value: Any) -> None:
     """One JSON document as the result; half a surrogate pair is written as an escape."""
     text = json.dumps(value, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
     try:
-        sys.stdout.write(text + "\n")
+        # Not left to the stream: in some locales it would hand on a broken byte as it came.
+        text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
-        sys.stdout.write(json.dumps(value) + "\n")
+        text = json.dumps(value)
+    sys.stdout.write(text + "\n")
 
 
 def out_bytes(block: bytes) -> None:
@@ -73,17 +77,20 @@ def note(text: str) -> None:
 def fault(error: TaskgraphError, *, as_json: bool) -> None:
     """Why a command failed: one sentence on stderr, and with ``as_json`` also a document on stdout."""
     note(f"taskgraph: {clean(error.message)}")
-    if as_json:
-        try:
+    try:
+        if as_json:
             out_json({"error": error.as_json()})
-        except OSError:
-            abandon()
+        flush()
+    except OSError:
+        abandon()
 
 
-def warn_faults(faults: dict[int, StoreError]) -> None:
-    """Name the files that cannot be read."""
-    for error in faults.values():
+def warn_faults(faults: Iterable[StoreError], config: StoreError | None) -> bool:
+    """Name the files that cannot be read; whether there are any."""
+    found = [*faults, *([config] if config is not None else [])]
+    for error in found:
         note(f"taskgraph: {clean(error.message)}")
+    return bool(found)
 
 
 def flush() -> None:
@@ -111,6 +118,30 @@ def messages_coloured() -> bool:
     return messages_to_terminal() and not os.environ.get("NO_COLOR")
 
 
+class _Lasting:
+    """A stream that may lose its reader: what cannot be written any more is dropped."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            _write(self._stream, text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+
+def lasting(stream: TextIO) -> Any:
+    """The stream for somebody who goes on drawing when nobody looks any more."""
+    return _Lasting(stream)
+
+
 def append(path: str, text: str) -> None:
     """Add text to a file that somebody else shows; a fault is only told."""
     try:
@@ -128,6 +159,14 @@ def width() -> int:
         return max(20, int(os.environ.get("COLUMNS") or os.get_terminal_size(sys.stdout.fileno()).columns))
     except (OSError, ValueError):
         return 80
+
+
+def keep_streams() -> None:
+    """Let a stream that was closed before the start lead nowhere, so that no file of the store gets its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+            setattr(sys, name, open(number, "r+" if number else "r", encoding="utf-8"))  # noqa: SIM115
 
 
 def abandon() -> None:

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from taskgraph.cli import console, options
+from taskgraph.core.edit import id_of
+from taskgraph.errors import StoreError
 
 _STEP = 0.05
 _HEAD = ("id", "at", "event", "task", "attempt", "by")
@@ -25,7 +27,7 @@ def command(
 
     manager = TaskManager(ctx.obj.where)
     history = manager.store.history
-    wanted = manager.get(task).id if task is not None and not task.lstrip("#").isdigit() else _number(task)
+    wanted = None if task is None else id_of(task) or manager.get(task).id
     if wanted is not None and not follow and not _known(manager, wanted):
         raise options.NotFoundError(f"there is no task {wanted}, and the history knows of none", task=wanted)
     events, offset = history.read()
@@ -45,12 +47,9 @@ def command(
         chosen = _of(events, wanted)
 
 
-def _number(task: str | None) -> int | None:
-    return None if task is None else int(task.lstrip("#"))
-
-
 def _known(manager: Any, task_id: int) -> bool:
-    if manager.store.read(task_id, {}) is not None:
+    faults: dict[int, StoreError] = {}
+    if manager.store.read(task_id, faults) is not None or faults:
         return True
     return any(event.get("task") == task_id for event in manager.store.history.read()[0])
 
@@ -62,7 +61,8 @@ def _of(events: list[dict[str, Any]], task_id: int | None) -> list[dict[str, Any
 def _line(event: dict[str, Any]) -> str:
     values = [f"{key}={_short(value)}" for key, value in event.items() if key not in _HEAD]
     about = f"{event.get('task', '-')}" + (f".{event['attempt']}" if "attempt" in event else "")
-    head = f"{event['id']:>5}  {event['at']}  {event['event']:<10} {about:<6} {event.get('by', '')}"
+    at, what = event.get("at", ""), str(event.get("event", ""))
+    head = f"{event['id']:>5}  {at}  {what:<10} {about:<6} {event.get('by', '')}"
     return console.clean(f"{head}  {' '.join(values)}".rstrip())
 
 

@@ -55,8 +55,8 @@ def command(
     else:
         _table([view.row(graph, task, now, vital[task.id][1]) for task in tasks])
     console.flush()
-    console.warn_faults(graph.faults)
-    if graph.faults:
+    faulty = console.warn_faults(graph.faults.values(), manager.view_settings[1])
+    if faulty:
         raise typer.Exit(options.EXIT_STORE)
 
 
@@ -83,9 +83,11 @@ def _draw(rows: list[tuple[Any, ...]]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(_HEADS[0], justify="right", no_wrap=True)
     table.add_column(_HEADS[1], no_wrap=True)
-    table.add_column(_HEADS[2], no_wrap=True, overflow="ellipsis", ratio=3)
-    table.add_column(_HEADS[3], no_wrap=True, overflow="ellipsis", ratio=2)
-    table.add_column(_HEADS[4], no_wrap=True, overflow="ellipsis")
+    for head in _HEADS[2:]:
+        # Rich takes the room that lacks from columns that may wrap; that the cells do not makes them cut instead.
+        table.add_column(Text(head, no_wrap=True, overflow="ellipsis"))
     for row in rows:
-        table.add_row(*(Text(cell, style=COLOURS.get(cell, "") if i == 1 else "") for i, cell in enumerate(row)))
+        styles = ["", COLOURS.get(row[1], ""), "", "", ""]
+        cells = zip(row, styles, strict=True)
+        table.add_row(*(Text(cell, style=style, no_wrap=True, overflow="ellipsis") for cell, style in cells))
     Console(highlight=False, no_color=not console.colours(), width=console.width()).print(table)

@@ -26,7 +26,8 @@ def command(
 ) -> None:
     """Show the output of a task: of its last attempt, or of the one that --attempt names.
 
-    A line that was redrawn with carriage returns is shown as it stood in the end; --raw shows the bytes of the file.
+    A line that was redrawn with carriage returns is shown as it stood in the end, control characters are escaped; --raw
+    shows the bytes of the file.
     """
     from taskgraph.manager import TaskManager
     from taskgraph.store import layout
@@ -67,6 +68,8 @@ def _start(path: str, tail: int | None) -> int:
     try:
         with open(path, "rb") as file:
             position = file.seek(0, os.SEEK_END)
+            if tail == 0:
+                return position
             wanted, first = tail, True
             while position > 0:
                 step = min(_BLOCK, position)
@@ -80,7 +83,7 @@ def _start(path: str, tail: int | None) -> int:
                         return position - step + found + 1
                     end = found
                 position -= step
-            return 0 if tail else file.seek(0, os.SEEK_END)
+            return 0
     except FileNotFoundError:
         return 0
 
@@ -108,7 +111,7 @@ def _show(path: str, offset: int, pending: bytes, *, raw: bool, last: bool) -> t
     except FileNotFoundError:
         pass
     if last and pending:
-        console.out_bytes(_settled(pending))
+        console.out_bytes(_shown(pending) + b"\n")
         pending = b""
     return offset, pending
 
@@ -119,14 +122,18 @@ def _emit(block: bytes, raw: bool) -> bytes:
         return b""
     whole, newline, rest = block.rpartition(b"\n")
     if newline:
-        console.out_bytes(b"\n".join(_settled(line) for line in whole.split(b"\n")) + b"\n")
+        console.out_bytes(b"\n".join(map(_shown, whole.split(b"\n"))) + b"\n")
     if len(rest) > 4 * _BLOCK and b"\r" not in rest:
-        # A line without an end: hand it on in pieces instead of gathering it.
-        console.out_bytes(rest)
-        return b""
+        # A line without an end: hand it on in pieces, between two characters, instead of gathering it.
+        ends = range(len(rest) - 1, len(rest) - 5, -1)
+        cut = next((i for i in ends if rest[i] & 0xC0 != 0x80), len(rest))
+        console.out_bytes(_shown(rest[:cut]))
+        return rest[cut:]
     return rest[rest.rfind(b"\r", 0, -1) + 1 :] if b"\r" in rest[:-1] else rest
 
 
-def _settled(line: bytes) -> bytes:
-    parts = [part for part in line.rstrip(b"\r").split(b"\r") if part]
-    return parts[-1] if parts else b""
+def _shown(line: bytes) -> bytes:
+    from taskgraph.report.summary import settle
+
+    text = settle(line.decode("utf-8", "backslashreplace"))
+    return "\t".join(map(console.clean, text.split("\t"))).encode()

@@ -1,171 +1,62 @@
-"""The entry: finds the verb, loads only its file, turns faults into one sentence and an exit code."""
+"""The entry: faults become one sentence and an exit code. Loads typer only where the arguments need it."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any, Final, NoReturn
+from typing import NoReturn
 
-import typer
-from typer.core import TyperGroup
-from typer.main import get_command_from_info
-from typer.models import CommandInfo
-
-from taskgraph.errors import EXIT_USAGE, TaskgraphError, UsageError
-
-VERBS: Final = {
-    "init": "Make a store: a .tasks folder.",
-    "create": "Make a task.",
-    "update": "Change a task: its text, edges, limits or status.",
-    "list": "List tasks.",
-    "get": "Show one task.",
-    "delete": "Delete tasks.",
-    "run": "Run what can be run, in parallel, to the end.",
-    "reopen": "Have tasks done again, with fresh retries.",
-    "skip": "Waive tasks: what depends on them goes on.",
-    "cancel": "Cancel tasks: what depends on them does not go on.",
-    "hold": "Hold tasks until a person decides.",
-    "release": "Give back claimed or held tasks.",
-    "claim": "Take a task to work on.",
-    "heartbeat": "Give a sign of life for a task.",
-    "complete": "Complete a task.",
-    "fail": "Report that a task failed.",
-    "status": "Show where the whole graph stands.",
-    "explain": "Say why a task is not running, down to the root cause.",
-    "logs": "Show the output of a task.",
-    "events": "Show the history.",
-    "check": "Look for faults in the store, and mend them with --fix.",
-}
-"""Every verb, with the line that help shows; the verb's own file is loaded when it is used."""
-
-
-class Verbs(TyperGroup):
-    """Commands that are loaded when they are used."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(VERBS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in VERBS:
-            return None
-        module = __import__(f"taskgraph.cli.{cmd_name}", fromlist=["command"])
-        return get_command_from_info(
-            CommandInfo(name=cmd_name, callback=module.command, help=module.command.__doc__, short_help=VERBS[cmd_name],
-                        no_args_is_help=False),
-            pretty_exceptions_short=True, rich_markup_mode=None,
-        )  # fmt: skip
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and not args[0].startswith("-") and args[0] not in VERBS:
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], VERBS, 1)
-            hint = f"did you mean '{near[0]}'?" if near else "'taskgraph --help' lists the commands"
-            raise UsageError(f"there is no command '{args[0]}'; {hint}")
-        return super().resolve_command(ctx, args)
-
-
-app = typer.Typer(cls=Verbs, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        from taskgraph import __version__
-        from taskgraph.cli.console import out
-
-        out(f"taskgraph {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def top(
-    ctx: typer.Context,
-    where: Annotated[
-        str, typer.Option("-C", "--dir", metavar="DIR", help="A .tasks folder, or the folder that holds one.")
-    ] = "",
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
-    ] = False,
-) -> None:
-    """A task graph in a plain folder: every task is one JSON file under .tasks/."""
-    ctx.obj.where = where or None
-
-
-class Context:
-    """What every verb is given.
-
-    Attributes:
-        where: the store that -C names, if it was given.
-        rest: the arguments behind a ``--``, or None where there is none.
-    """
-
-    def __init__(self, rest: list[str] | None) -> None:
-        self.where: str | None = None
-        self.rest = rest
-
-
-_TAKE_REST: Final = ("create", "update")
+from taskgraph.cli import console, short
+from taskgraph.errors import EXIT_USAGE, NotFoundError, StoreError, TaskgraphError, UsageError
 
 
 def run(arguments: list[str]) -> int:
     """Run one command; returns its exit code."""
-    from taskgraph.cli import console
-
-    arguments, rest = _split(arguments)
-    as_json = "--json" in arguments
+    as_json = "--json" in (arguments[: arguments.index("--")] if "--" in arguments else arguments)
     try:
-        from typer._click.exceptions import ClickException
+        _stand_somewhere()
+        code = short.answer(arguments)
+        if code is None:
+            # Imported here: it takes most of the time that a short command has.
+            from taskgraph.cli.app import dispatch
 
-        if rest is not None and not any(verb in arguments for verb in _TAKE_REST):
-            raise UsageError("only 'create' and 'update' take a command behind '--'")
-        command = typer.main.get_command(app)
-        try:
-            code = command.main(
-                arguments or ["--help"], prog_name="taskgraph", standalone_mode=False, obj=Context(rest)
-            )
-        except ClickException as error:
-            raise UsageError(_sentence(error)) from None
-        return code if isinstance(code, int) else 0
+            code = dispatch(arguments)
+        console.flush()
+        return code
     except TaskgraphError as error:
         console.fault(error, as_json=as_json)
         return error.exit_code
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         console.abandon()
         return 0
+    except OSError as error:
+        # Where the system names no file, it was the answer that could not be handed over.
+        fault = StoreError(str(error.filename or "standard output"), error.strerror or str(error))
+        console.fault(fault, as_json=as_json)
+        return fault.exit_code
     except RecursionError:
         console.fault(UsageError("something is nested too deeply to be read"), as_json=as_json)
         return EXIT_USAGE
 
 
-def _split(arguments: list[str]) -> tuple[list[str], list[str] | None]:
-    """The arguments before and behind the first ``--``."""
-    if "--" not in arguments:
-        return arguments, None
-    cut = arguments.index("--")
-    return arguments[:cut], arguments[cut + 1 :]
-
-
-def _sentence(error: Any) -> str:
-    text = error.format_message().strip().rstrip(".")
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "taskgraph"
-    return f"{text[:1].lower() + text[1:]} (see '{path} --help')"
+def _stand_somewhere() -> None:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise NotFoundError("the folder you are in has been removed; go to another one") from None
 
 
 def main() -> NoReturn:
     """The console command."""
+    console.keep_streams()
     code = run(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-    except (BrokenPipeError, ValueError):
-        from taskgraph.cli import console
-
-        console.abandon()
-    sys.stdout.flush()
     # Nothing is left to do: skip taking the interpreter down piece by piece.
     try:
+        console.flush()
         sys.stderr.flush()
+    except (OSError, ValueError):
+        pass
     finally:
         os._exit(code)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from taskgraph.cli.place import inside
 from taskgraph.core.edit import Ref
 from taskgraph.core.fence import Caller
+from taskgraph.core.fields import as_seconds
 from taskgraph.core.graph import Graph
 from taskgraph.core.task import Task
 from taskgraph.errors import EXIT_FAILED, EXIT_STORE, NotFoundError, RefusedError, UsageError
@@ -91,9 +93,28 @@ def json_pairs(words: list[str] | None, flag: str) -> dict[str, Any]:
 
 def _json_or_text(text: str) -> Any:
     try:
-        return json.loads(text)
+        return _parse(text)
     except ValueError:
         return text
+
+
+def _parse(text: str) -> Any:
+    value = json.loads(text)
+    # NaN, and a number too large for a float, would be no JSON when written.
+    json.dumps(value, allow_nan=False)
+    return value
+
+
+def seconds(value: float, flag: str) -> float:
+    """A number of seconds from 0.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        return as_seconds(value)
+    except ValueError as error:
+        raise UsageError(f"{flag}: {error}") from None
 
 
 def json_value(text: str, flag: str) -> Any:
@@ -103,20 +124,9 @@ def json_value(text: str, flag: str) -> Any:
         UsageError: it is none.
     """
     try:
-        return json.loads(text)
+        return _parse(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{flag} is no valid JSON: {error}") from None
-
-
-def inside(root: str) -> tuple[int, int] | None:
-    """The task and attempt of this store inside which the command runs, if it does."""
-    env = os.environ
-    try:
-        task, attempt = int(env["TASKGRAPH_TASK_ID"]), int(env["TASKGRAPH_ATTEMPT"])
-        same = os.path.samefile(env["TASKGRAPH_DIR"], root)
-    except (KeyError, ValueError, OSError):
-        return None
-    return (task, attempt) if same else None
 
 
 def default_task(ref: str | None, root: str) -> str:

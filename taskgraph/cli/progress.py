@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,7 +71,9 @@ class LiveView:
         from rich.console import Console
 
         self.run = run
-        self.console = Console(stderr=True, highlight=False, no_color=not console.messages_coloured())
+        self.console = Console(
+            file=console.lasting(sys.stderr), highlight=False, no_color=not console.messages_coloured()
+        )  # fmt: skip
         self.began = time.monotonic()
         self._next = 0.0
         self._live: Any = None
@@ -97,33 +100,35 @@ class LiveView:
             self._live.update(self._draw(now), refresh=True)
 
     def _draw(self, now: float) -> Any:
+        from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
         from taskgraph.report.summary import settle, span, tail
 
+        def cell(text: str, style: str) -> Text:
+            return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+
         table = Table.grid(padding=(0, 1))
         table.add_column(no_wrap=True, justify="right")
-        table.add_column(no_wrap=True, overflow="ellipsis")
-        table.add_column(no_wrap=True, overflow="ellipsis")
+        table.add_column()
+        table.add_column()
         graph = self.run.graph
-        rows = list(self.run.watched.values())
+        rows = list(self.run.watched.items.values())
         for each in rows[:_MOST_ROWS]:
             task = graph.tasks.get(each.task)
             title = console.clean(f"{each.task} {(task.name or task.subject) if task is not None else ''}")
             last = tail(f"{self.run.root}/logs/{each.task}.{each.attempt}.log", 1)
             line = console.clean(settle(last[-1])) if last else ""
-            table.add_row(span(now - each.since), Text(title, style="cyan"), Text(line, style="dim"))
-        if len(rows) > _MOST_ROWS:
-            table.add_row("", Text(f"and {len(rows) - _MOST_ROWS} more run"), "")
-        table.add_row("", Text(self._counts(now), style="bold"), "")
-        return table
+            table.add_row(span(now - each.since), cell(title, "cyan"), cell(line, "dim"))
+        more = f", {len(rows) - _MOST_ROWS} of them not shown" if len(rows) > _MOST_ROWS else ""
+        return Group(table, cell(self._counts(now, more), "bold"))
 
-    def _counts(self, now: float) -> str:
+    def _counts(self, now: float, more: str) -> str:
         from taskgraph.report.summary import span
 
         total, settled, failed = self.run.tally()
-        words = [f"{settled}/{total} settled", f"{len(self.run.watched)} running"]
+        words = [f"{settled}/{total} settled", f"{len(self.run.watched)} running{more}"]
         if failed:
             words.append(f"{failed} failed")
         done = self.run.attempts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
@@ -15,7 +14,9 @@ def command(
     targets: Annotated[
         list[str] | None, typer.Argument(metavar="[TASK...]", help="Run these with all they wait for.")
     ] = None,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", metavar="N", help="Commands at a time; 0: one a core.")] = 0,
+    jobs: Annotated[
+        int, typer.Option("-j", "--jobs", metavar="N", min=0, help="Commands at a time; 0: one a core.")
+    ] = 0,
     fail_fast: Annotated[bool, typer.Option("--fail-fast/--keep-going", help="End at the first failure.")] = False,
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Say what would run, in which order.")] = False,
     once: Annotated[bool, typer.Option("--once", help="Run only what is ready now, then end.")] = False,
@@ -30,47 +31,21 @@ def command(
     The exit code says what became of the targets: 0 all completed or skipped, 1 something failed, 3 something waits,
     5 a file could not be read.
     """
+    from taskgraph.cli.running import carry_out, open_store
     from taskgraph.core.edit import resolve
-    from taskgraph.manager import TaskManager
 
-    manager = TaskManager(ctx.obj.where, by="run", durable=False)
-    here = options.inside(manager.root)
-    if here is not None:
-        raise options.RefusedError(
-            f"this is inside task {here[0]} of the same store, whose run sees what is created here by itself"
-        )
-    for value, flag in ((jobs, "--jobs"), (max_time, "--max-time")):
-        if value < 0:
-            raise options.UsageError(f"{flag} {value:g} must not be negative")
+    manager = open_store(ctx.obj.where)
+    max_time = options.seconds(max_time, "--max-time")
     graph = manager.snapshot() if targets or dry_run else None
     wanted = [resolve(graph, ref).id for ref in options.refs(targets)] if targets and graph is not None else None
     if dry_run and graph is not None:
         _dry_run(graph, wanted, as_json=as_json)
         return
-    from taskgraph.cli.progress import Progress
-    from taskgraph.report.summary import markdown, summary
-    from taskgraph.runner.tick import Options, Run
-
-    slots = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or os.cpu_count() or 1
-    asked = Options(wanted, slots, fail_fast, once, wait, max_time)
-    progress = Progress(quiet=quiet)
-    run = Run(manager, asked, progress.event)
-    with progress.showing(run):
-        outcome = run.run()
-    now = manager.clock()
-    if as_json:
-        console.out_json(outcome.as_json())
-    else:
-        try:
-            for line in summary(run.graph, outcome, manager.root, now):
-                console.out(console.clean(line))
-            console.flush()
-        except OSError:
-            console.abandon()
-    page = os.environ.get("GITHUB_STEP_SUMMARY")
-    if page:
-        console.append(page, markdown(run.graph, outcome, manager.root, now))
-    raise typer.Exit(outcome.exit_code)
+    code = carry_out(
+        manager, quiet=quiet, as_json=as_json, targets=wanted, slots=jobs, fail_fast=fail_fast, once=once, wait=wait,
+        max_time=max_time,
+    )  # fmt: skip
+    raise typer.Exit(code)
 
 
 def _dry_run(graph: options.Graph, wanted: list[int] | None, *, as_json: bool) -> None:

@@ -39,6 +39,6 @@ def command(ctx: typer.Context, as_json: options.Json = False) -> None:
             if len(ids) > _MOST:
                 console.out(f"  {word:<11} and {len(ids) - _MOST} more")
     console.flush()
-    console.warn_faults(graph.faults)
-    if faults:
+    faulty = console.warn_faults(graph.faults.values(), manager.view_settings[1])
+    if faulty:
         raise typer.Exit(options.EXIT_STORE)

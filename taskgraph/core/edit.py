@@ -5,7 +5,7 @@ Pure: ids and times come as arguments, and whoever calls writes the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from taskgraph.core import moves
@@ -69,9 +69,13 @@ def by_json_name(values: dict[str, Any]) -> dict[str, Any]:
     for key in named:
         if key not in FIELDS:
             raise UsageError(f"a task has no field {key!r}")
-        if key in _SET_BY_VERBS:
-            raise UsageError(f"the field {key!r} is not set like this; it has commands of its own")
+        _no_verb_sets(key)
     return named
+
+
+def _no_verb_sets(key: str) -> None:
+    if key in _SET_BY_VERBS:
+        raise UsageError(f"the field {key!r} is not set like this; it has commands of its own")
 
 
 def draft(task_id: int, **values: Any) -> Task:
@@ -127,18 +131,26 @@ def create(graph: Graph, new_id: Callable[[], int], values: dict[str, Any], edge
     return task
 
 
-def update(graph: Graph, task: Task, values: dict[str, Any], unset: Iterable[str], edges: Edges, at: str) -> None:
-    """Set and take out fields, draw and take away edges."""
+def update(graph: Graph, task: Task, values: dict[str, Any], unset: Sequence[str], edges: Edges, at: str) -> None:
+    """Set and take out fields, draw and take away edges.
+
+    Raises:
+        UsageError: a field holds what it must not, or a verb of its own changes it.
+    """
+    for key in unset:
+        _no_verb_sets(key)
     checked = draft(task.id, **values).data
     twin = claim_name(graph, values.get("name"), task.id)
     if twin is not None:
         raise name_taken(twin)
-    for key in values:
-        task.put(key, checked[key])
+    said = {key: checked[key] for key in values if task.data.get(key) != checked[key] or not task.has(key)}
     gone = [key for key in unset if task.has(key)]
+    if not (said or gone or any(edges)):
+        return
+    for key, value in said.items():
+        task.put(key, value)
     task.clear(*gone)
     redraw(graph, task, edges, at)
-    said = {key: checked[key] for key in values}
     graph.record("updated", task, at, **said, **_named(edges), **({"unset": gone} if gone else {}))
 
 

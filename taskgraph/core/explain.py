@@ -19,7 +19,8 @@ def roots(graph: Graph, task: Task) -> list[int]:
     seen = {task.id: None}
     queue, found = [task.id], []
     for here in queue:
-        cause = graph.tasks[here].cause if here in graph.tasks else []
+        at = graph.get(here)
+        cause = at.cause if at is not None else []
         if not cause and here != task.id:
             found.append(here)
         for up in cause:

@@ -65,9 +65,16 @@ def _number(value: object, what: str) -> float | int:
             value = float(value)
         except ValueError:
             raise ValueError(f"{shown(value)} is no {what}") from None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
         raise ValueError(f"{shown(value)} is no {what}")
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def as_count(value: object) -> int:
@@ -146,12 +153,31 @@ def as_objects(value: object) -> list[dict[str, Any]]:
     raise ValueError(f"{shown(value)} is no list of objects")
 
 
+_ATTEMPT: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("rung", "worker", "owner", "outcome", "signal", "error", "lastLine", "process"), (str,)),
+    **dict.fromkeys(("startedAt", "finishedAt"), (str,)),
+    **dict.fromkeys(("number", "visit", "exitCode", "maxRss"), (int,)),
+    **dict.fromkeys(("cpu", "retryIn"), (int, float)),
+}
+_CALLED = {str: "text", int: "whole number", float: "number"}
+
+
 def as_attempts(value: object) -> list[dict[str, Any]]:
-    """The attempts of a task: objects, each with its number."""
+    """The attempts of a task: objects, each with its number; what is null in one is absent."""
     attempts = as_objects(value)
     for attempt in attempts:
-        if type(attempt.get("number")) is not int:
-            raise ValueError(f"an attempt has the number {shown(attempt.get('number'))}, which is no whole number")
+        if None in attempt.values():
+            for key in [key for key, item in attempt.items() if item is None and key in _ATTEMPT]:
+                del attempt[key]
+        if "number" not in attempt:
+            raise ValueError("an attempt has no number")
+        for key, item in attempt.items():
+            types = _ATTEMPT.get(key)
+            if types is not None and type(item) not in types:
+                raise ValueError(f"an attempt has the {key} {shown(item)}, which is no {_CALLED[types[-1]]}")
+        for key in ("startedAt", "finishedAt"):
+            if key in attempt:
+                _moment(attempt[key])
     return attempts
 
 
@@ -205,7 +231,7 @@ def as_exit_codes(value: object) -> list[int]:
 def as_time(value: object) -> str:
     """A moment, ISO 8601; without a zone it is UTC."""
     text = as_text(value)
-    parse_time(text)
+    _moment(text)
     return text
 
 
@@ -236,16 +262,20 @@ def as_on_failure(value: object) -> str:
     return as_choice(value, ON_FAILURE, "choice")
 
 
+def _moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{shown(text)} is no moment (such as 2026-05-01T08:30:00Z)") from None
+
+
 def parse_time(text: str) -> float:
     """Seconds since 1970 of an ISO 8601 moment; without a zone it is UTC.
 
     Raises:
         ValueError: the text is no moment.
     """
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"{shown(text)} is no moment (such as 2026-05-01T08:30:00Z)") from None
+    moment = _moment(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 

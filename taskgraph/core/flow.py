@@ -9,8 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from taskgraph.core.graph import Graph, order
-from taskgraph.core.rules import SUCCESS, UNREACHABLE, ending, judge, outcome
-from taskgraph.core.status import CANCELLED, IN_PROGRESS, PENDING, SETTLED, SKIPPED, move
+from taskgraph.core.rules import (
+    FAILURE,
+    PASSED_OVER,
+    SUCCESS,
+    UNREACHABLE,
+    WAITING,
+    ending,
+    outcome,
+    outcomes_of,
+    verdict,
+)
+from taskgraph.core.status import CANCELLED, COMPLETED, IN_PROGRESS, PENDING, SETTLED, SKIPPED, move
 from taskgraph.core.task import Task
 
 
@@ -56,16 +66,22 @@ def sync_edge(up: Task, down: Task) -> bool:
     """Bring one edge to the side its upstream's status says; True if it moved."""
     if up.status in SETTLED:
         if up.id in down.blocked_by:
-            down.blocked_by = [i for i in down.blocked_by if i != up.id]
+            down.blocked_by = _without(down.blocked_by, up.id)
             if up.id not in down.unblocked_by:
                 down.unblocked_by = [*down.unblocked_by, up.id]
             return True
     elif up.id in down.unblocked_by:
-        down.unblocked_by = [i for i in down.unblocked_by if i != up.id]
+        down.unblocked_by = _without(down.unblocked_by, up.id)
         if up.id not in down.blocked_by:
             down.blocked_by = [*down.blocked_by, up.id]
         return True
     return False
+
+
+def _without(ids: list[int], gone: int) -> list[int]:
+    left = ids.copy()
+    left.remove(gone)
+    return left
 
 
 def ended_by_cascade(task: Task) -> bool:
@@ -75,40 +91,48 @@ def ended_by_cascade(task: Task) -> bool:
 
 def recompute(graph: Graph, task: Task, at: str) -> bool:
     """End the task if its rule has become unreachable, revive it if the rule is reachable again; True if its status changed."""
-    cascade = ended_by_cascade(task)
-    if task.status != PENDING and not cascade:
+    if task.status != PENDING and not ended_by_cascade(task):
         return False
-    if judge(graph, task) == UNREACHABLE:
-        status, cause = ending(graph, task)
-        if cascade and task.status == status:
-            if task.cause != cause:
-                task.cause = cause
-            return False
+    said = outcomes_of(graph, task)
+    unreachable = verdict(task.trigger_rule, said.values()) == UNREACHABLE
+    return _end(graph, task, ending(said) if unreachable else None, at)
+
+
+def _end(graph: Graph, task: Task, how: tuple[str, list[int]] | None, at: str) -> bool:
+    """Bring a task that no person ended to the ending that its upstreams give it, if any; True if its status changed."""
+    cascade = ended_by_cascade(task)
+    if how is None:
         if cascade:
             move(graph, task, PENDING, "revived", at)
-        move(graph, task, status, status, at, cause=cause)
-        return True
+        return cascade
+    status, cause = how
+    if cascade and task.status == status:
+        if task.cause != cause:
+            task.cause = cause
+        return False
     if cascade:
         move(graph, task, PENDING, "revived", at)
-        return True
-    return False
+    move(graph, task, status, status, at, cause=cause)
+    return True
 
 
-def reopened(graph: Graph, source: int, at: str) -> list[int]:
-    """Mark as stale the completed and running tasks below a reopened one, through all of them; their ids."""
-    marked: dict[int, None] = {}
-    queue = [source]
+def reopened(graph: Graph, sources: Iterable[int]) -> list[int]:
+    """Mark as stale the completed and running tasks below reopened ones, through all of them; their ids."""
+    queue = list(sources)
+    seen = set(queue)
+    marked = []
     for here in queue:
         task = graph.get(here)
         for down_id in task.blocks if task is not None else ():
             down = graph.get(down_id)
-            if down is None or down_id in marked or down_id == source:
+            if down is None or down_id in seen:
                 continue
-            if down.status in ("completed", IN_PROGRESS):
+            if down.status in (COMPLETED, IN_PROGRESS):
                 down.stale = True
-                marked[down_id] = None
+                seen.add(down_id)
+                marked.append(down_id)
                 queue.append(down_id)
-    return list(marked)
+    return marked
 
 
 def reconcile(graph: Graph, at: str) -> list[int]:
@@ -124,18 +148,43 @@ def reconcile(graph: Graph, at: str) -> list[int]:
     ordered, knotted = order(graph)
     moved = []
     for task_id in ordered:
-        if recompute(graph, graph.tasks[task_id], at):
-            moved.append(task_id)
-    knot = set(knotted)
-    for task_id in knotted:
         task = graph.tasks[task_id]
-        if ended_by_cascade(task) and knot.intersection(task.cause):
-            move(graph, task, PENDING, "revived", at)
+        if recompute(graph, task, at):
             moved.append(task_id)
-    for task_id in knotted:
-        if recompute(graph, graph.tasks[task_id], at):
-            moved.append(task_id)
-            moved += flow(graph, [task_id], at)
+            _sync_below(graph, task)
+    return moved + _untie(graph, knotted, at)
+
+
+def _sync_below(graph: Graph, task: Task) -> None:
+    for down_id in task.blocks:
+        down = graph.tasks.get(down_id)
+        if down is not None:
+            sync_edge(task, down)
+
+
+def _untie(graph: Graph, knotted: list[int], at: str) -> list[int]:
+    """End what a culprit from outside ends among tasks that wait for each other; the ids of those whose status changed.
+
+    None of them can be a cause by itself, so all count as open at first, whatever the last computation made of them.
+    """
+    free = dict.fromkeys(i for i in knotted if (t := graph.tasks[i]).status == PENDING or ended_by_cascade(t))
+    ends: dict[int, tuple[str, list[int]]] = {}
+
+    def says(up_id: int, up: Task | None) -> str:
+        if up_id not in free:
+            return outcome(up)
+        return WAITING if up_id not in ends else FAILURE if ends[up_id][0] == CANCELLED else PASSED_OVER
+
+    queue = list(free)
+    for here in queue:
+        task = graph.tasks[here]
+        said = {up_id: says(up_id, up) for up_id, up in graph.upstreams(task)}
+        if verdict(task.trigger_rule, said.values()) == UNREACHABLE and ends.get(here) != (how := ending(said)):
+            ends[here] = how
+            queue += [down_id for down_id in task.blocks if down_id in free]
+    moved = [task_id for task_id in free if _end(graph, graph.tasks[task_id], ends.get(task_id), at)]
+    for task_id in moved:
+        _sync_below(graph, graph.tasks[task_id])
     return moved
 
 
@@ -165,6 +214,14 @@ def settle_in(graph: Graph, ids: Iterable[int], at: str) -> list[int]:
             touched[task_id] = None
     graph.touched.update(ids, touched)
     return list(touched | dict.fromkeys(flow(graph, ids, at)))
+
+
+def settle_alone(graph: Graph, task: Task, at: str) -> None:
+    """Bring one task into order from its direct upstreams, which a hand edit may have changed; looks no further up."""
+    list(graph.upstreams(task))
+    _sort_edges(graph, task)
+    if recompute(graph, task, at):
+        flow(graph, [task.id], at)
 
 
 def mirror(graph: Graph) -> None:

@@ -38,6 +38,7 @@ def start(
     at: str,
     *,
     floor: int = 0,
+    waited: bool = False,
     force: bool = False,
     **facts: Any,
 ) -> Attempt:
@@ -48,6 +49,7 @@ def start(
         task: the task.
         at: the moment, ISO 8601.
         floor: the highest number that an attempt is known to have had, even one that an edit forgot.
+        waited: whether its delay is over by a clock that is surer than ``at``.
         force: start although it is blocked or delayed.
         **facts: what the attempt records: ``owner``, ``worker``, ``process``.
 
@@ -59,13 +61,14 @@ def start(
     if task.status not in (PENDING, HELD):
         raise refuse(task, IN_PROGRESS)
     if not force:
-        require_ready(graph, task, parse_time(at), "start")
+        require_ready(graph, task, float("inf") if waited else parse_time(at), "start")
     number = max((a["number"] for a in task.attempts), default=0)
     number = max(number, floor) + 1
     rung = "retry" if retry.used(task.tries) else "first"
     attempt: Attempt = {"number": number, "visit": task.visit, "rung": rung, "startedAt": at}
     attempt.update({key: value for key, value in facts.items() if value})  # type: ignore[typeddict-item]
     task.attempts = [*task.attempts, attempt]
+    task.clear("stale")
     note: dict[str, Any] = {"attempt": number, **({"forced": True} if force else {})}
     move(graph, task, IN_PROGRESS, "started", at, note, startedAt=at, owner=facts.get("owner"))
     return attempt
@@ -144,6 +147,8 @@ def conclude(
     else:
         fail_for_good(graph, task, at, decision.action, decision.reason, note)
     flow(graph, [task.id], at)
+    if task.status == PENDING:
+        settle_own(graph, task, at)
     return decision
 
 
@@ -160,8 +165,10 @@ def _plan_retry(graph: Graph, task: Task, at: str, note: dict[str, Any], decisio
 
 
 def _succeed(graph: Graph, task: Task, at: str, note: dict[str, Any], result: Any) -> None:
+    # What was under way when an upstream was reopened has used the old result, and stays marked.
+    if task.status != IN_PROGRESS:
+        task.clear("stale")
     move(graph, task, COMPLETED, "completed", at, note, result=result)
-    task.clear("stale")
 
 
 def fail_for_good(
@@ -220,8 +227,10 @@ def put_aside(graph: Graph, task: Task, at: str, to: str, reason: str) -> bool:
     if task.status == to:
         # The cascade had ended it; from now on a person has.
         task.clear("cause")
-        task.put("waived", True) if waived else None
-        graph.record(to, task, at, status=to, reason=reason, **waived)
+        said = {**({"reason": reason} if reason else {}), **waived}
+        for key, value in said.items():
+            task.put(key, value)
+        graph.record(to, task, at, status=to, **said)
     else:
         move(graph, task, to, to, at, note, reason=reason, **waived)
     flow(graph, [task.id], at)
@@ -275,7 +284,7 @@ def reopen(graph: Graph, task: Task, at: str, *, downstream: bool = False) -> li
     flow(graph, [each.id for each in chosen], at)
     for each in chosen:
         settle_own(graph, each, at)
-    return [i for i in reopened(graph, task.id, at) if graph.tasks[i] not in chosen]
+    return reopened(graph, [each.id for each in chosen])
 
 
 def _new_visit(graph: Graph, task: Task, at: str) -> None:

@@ -6,7 +6,7 @@ The trigger rules carry Airflow's names and meanings. Pure; knows nothing of dis
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from taskgraph.core.fields import parse_time
@@ -64,14 +64,18 @@ def judge(graph: Graph, task: Task) -> str:
     return verdict(task.trigger_rule, (outcome(up) for _, up in graph.upstreams(task)))
 
 
-def ending(graph: Graph, task: Task) -> tuple[str, list[int]]:
-    """How a task whose rule is unreachable ends, and the direct upstreams that did it."""
-    outcomes = [(up_id, up, outcome(up)) for up_id, up in graph.upstreams(task)]
-    failed = [up_id for up_id, up, said in outcomes if said in (FAILURE, DISMISSED) and up is not None]
+def ending(outcomes: Mapping[int, str]) -> tuple[str, list[int]]:
+    """How a task whose rule is unreachable ends, and which of its direct upstreams did it, from what each says."""
+    failed = [up_id for up_id, said in outcomes.items() if said in (FAILURE, DISMISSED)]
     if failed:
         return CANCELLED, sorted(failed)
-    passed = [up_id for up_id, _, said in outcomes if said == PASSED_OVER]
-    return SKIPPED, sorted(passed or [up_id for up_id, _, _ in outcomes])
+    passed = [up_id for up_id, said in outcomes.items() if said == PASSED_OVER]
+    return SKIPPED, sorted(passed or outcomes)
+
+
+def outcomes_of(graph: Graph, task: Task) -> dict[int, str]:
+    """What each direct upstream says."""
+    return {up_id: outcome(up) for up_id, up in graph.upstreams(task)}
 
 
 def plainly_blocked(task: Task) -> bool:
@@ -84,7 +88,7 @@ class Readiness(NamedTuple):
 
     Attributes:
         state: ``blocked``, ``delayed`` or ``ready`` for a pending task, else its status.
-        waits_for: the direct upstreams it waits for.
+        waits_for: the direct upstreams it waits for, or those that keep it from ever starting.
         missing: those of them that are missing or cannot be read.
         seconds: for a delayed task, how long it still waits.
     """
@@ -111,14 +115,12 @@ def readiness(graph: Graph, task: Task, now: float) -> Readiness:
     """
     if task.status != PENDING:
         return Readiness(task.status)
-    if task.blocked_by and judge(graph, task) != MET:
-        waits, missing = [], []
-        for up_id, up in graph.upstreams(task):
-            if outcome(up) == WAITING:
-                waits.append(up_id)
-                if up is None:
-                    missing.append(up_id)
-        return Readiness("blocked", tuple(waits), tuple(missing))
+    said = judge(graph, task) if task.blocked_by or task.unblocked_by else MET
+    if said == UNREACHABLE:
+        return Readiness("blocked", tuple(ending(outcomes_of(graph, task))[1]))
+    if said == WAITING:
+        ups = {up_id: up for up_id, up in graph.upstreams(task) if outcome(up) == WAITING}
+        return Readiness("blocked", tuple(ups), tuple(up_id for up_id, up in ups.items() if up is None))
     if task.not_before:
         left = min(parse_time(task.not_before) - now, planned_delay(task))
         if left > 0:

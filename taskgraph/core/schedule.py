@@ -20,14 +20,20 @@ class Frontier:
     Args:
         graph: the tasks.
         scope: the ids that the run is about; None for all.
+
+    Attributes:
+        closed: whether nothing more is taken in.
     """
 
     def __init__(self, graph: Graph, scope: set[int] | None = None) -> None:
         self.graph = graph
         self.scope = scope
+        self.closed = False
         self._ready: list[tuple[int, int]] = []
         self._queued: set[int] = set()
         self._delayed: list[tuple[float, int]] = []
+        # For each delayed task the notBefore it waits for, and the monotonic time at which that is over.
+        self._due: dict[int, tuple[str, float]] = {}
 
     def offer(self, ids: Iterable[int], wall: float, now: float) -> None:
         """Look again at tasks that changed.
@@ -37,7 +43,7 @@ class Frontier:
             wall: seconds since 1970.
             now: the monotonic clock, by which delays are waited for.
         """
-        for task_id in ids:
+        for task_id in () if self.closed else ids:
             task = self.graph.tasks.get(task_id)
             if task is None or task.status != PENDING or task_id in self._queued:
                 continue
@@ -47,11 +53,15 @@ class Frontier:
             if state.state == "ready":
                 self._queued.add(task_id)
                 heapq.heappush(self._ready, (-task.priority, task_id))
-            elif state.state == "delayed":
-                heapq.heappush(self._delayed, (now + state.seconds, task_id))
+            elif state.state == "delayed" and self._due.get(task_id, ("", 0.0))[0] != task.not_before:
+                self._wait(task_id, task.not_before, now + state.seconds)
 
     def offer_later(self, task_id: int, when: float) -> None:
         """Look at a ready task again at a monotonic time."""
+        self._wait(task_id, "", when)
+
+    def _wait(self, task_id: int, not_before: str, when: float) -> None:
+        self._due[task_id] = not_before, when
         heapq.heappush(self._delayed, (when, task_id))
 
     def concerns(self, task: Task) -> bool:
@@ -61,8 +71,11 @@ class Frontier:
     def due(self, wall: float, now: float) -> None:
         """Look again at the tasks whose delay is over."""
         while self._delayed and self._delayed[0][0] <= now:
-            _, task_id = heapq.heappop(self._delayed)
+            when, task_id = heapq.heappop(self._delayed)
             task = self.graph.tasks.get(task_id)
+            if not self._waits(task_id, when):
+                continue
+            del self._due[task_id]
             if task is None or task.status != PENDING or task_id in self._queued:
                 continue
             # The monotonic clock has waited long enough, whatever the wall clock says.
@@ -88,11 +101,18 @@ class Frontier:
     def next_due(self) -> float:
         """The monotonic time at which a delay ends; infinite where nothing is delayed."""
         while self._delayed:
-            task = self.graph.tasks.get(self._delayed[0][1])
-            if task is not None and task.status == PENDING:
-                return self._delayed[0][0]
+            when, task_id = self._delayed[0]
+            task = self.graph.tasks.get(task_id)
+            if task is not None and task.status == PENDING and self._waits(task_id, when):
+                return when
             heapq.heappop(self._delayed)
+            if self._waits(task_id, when):
+                del self._due[task_id]
         return float("inf")
+
+    def _waits(self, task_id: int, when: float) -> bool:
+        """Whether an entry is the one that holds for its task, and no older one."""
+        return task_id in self._due and self._due[task_id][1] == when
 
 
 def plan(graph: Graph, scope: set[int] | None) -> list[int]:
@@ -115,3 +135,22 @@ def plan(graph: Graph, scope: set[int] | None) -> list[int]:
                 if waits[down] == 0:
                     heapq.heappush(start, (-graph.tasks[down].priority, down))
     return order
+
+
+def claimable(graph: Graph, now: float, owner: str, worker: str) -> Task | None:
+    """The best task to be claimed: reserved for the owner first, then by priority, then by id; None where none is ready.
+
+    Args:
+        graph: the tasks.
+        now: seconds since 1970.
+        owner: who claims.
+        worker: tasks of this worker; else manual ones that are nobody else's.
+    """
+    ready = [
+        task
+        for task in graph.tasks.values()
+        if task.status == PENDING
+        and ((worker == task.worker or worker in task.workers) if worker else task.manual and task.owner in ("", owner))
+        and readiness(graph, task, now).state == "ready"
+    ]
+    return min(ready, key=lambda task: (task.owner != owner, -task.priority, task.id), default=None)

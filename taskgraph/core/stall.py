@@ -1,8 +1,8 @@
 """How long work has run and been silent, as its observer saw it.
 
-An observer adds up only time that it watched by its own monotonic clock: a gap beyond its planned wait counts as that wait, and
-work seen for the first time gets a full limit. So a suspended laptop, a stopped runner, a clock step or a skewed host stalls
-nobody. Pure: the clock is an argument.
+An observer adds up only time that it watched by its own monotonic clock: a gap well beyond its planned wait counts as that
+wait, and work seen for the first time gets a full limit. So a suspended laptop, a stopped runner, a clock step or a skewed
+host stalls nobody. Pure: the clock is an argument.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ class Watch:
         self.timeout, self.stall_timeout = timeout, stall_timeout
         self.age, self.silence = age, 0.0
         self.seen = now
-        self.sign: float | None = None
+        self.sign: object = None
 
-    def look(self, now: float, planned: float, sign: float) -> None:
+    def look(self, now: float, planned: float, sign: object) -> None:
         """Take in a look at the attempt.
 
         Args:
             now: the observer's monotonic clock.
             planned: the longest the observer meant to wait before this look, in seconds.
-            sign: the time of the last sign of life, on any clock: only that it changes counts.
+            sign: the last signs of life, as times on any clocks: only that they change counts.
         """
-        passed = min(max(0.0, now - self.seen), planned + SLACK)
+        gap = max(0.0, now - self.seen)
+        passed = gap if gap <= planned + SLACK else planned
         self.seen = now
         self.age += passed
         if self.sign is not None and sign == self.sign:

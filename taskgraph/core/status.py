@@ -66,7 +66,8 @@ def move(
     """
     if to not in LEGAL[task.status]:
         raise refuse(task, to)
-    given = {key: value for key, value in values.items() if value not in (None, "", [])}
+    # An answer may be any value, also an empty one.
+    given = {k: v for k, v in values.items() if v is not None and (k == "result" or v not in ("", []))}
     if to in SETTLED:
         given["finishedAt"] = at
     task.clear(*(key for key in _ENDING if key not in given))

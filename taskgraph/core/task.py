@@ -108,6 +108,8 @@ class Task:
     command = Field[str | list[str]](
         "command", "", f.as_command, "What is run: a text for /bin/sh -c, or a list of arguments run as they are."
     )
+    worker = Field[str]("worker", "", f.as_text, "The worker that does the task.")
+    workers = Field[list[str]]("workers", [], f.as_texts, "The workers that may do the task, the preferred one first.")
     cwd = Field[str]("cwd", "", f.as_text, "The folder to run in; relative to the one that holds the store.")
     env = Field[dict[str, str]]("env", {}, f.as_environment, "Environment variables for the command.")
     resources = Field[dict[str, int]]("resources", {}, f.as_resources, "Units of shared resources held while running.")
@@ -188,6 +190,11 @@ class Task:
         """The attempt that is under way, if one is."""
         attempts = self.attempts
         return attempts[-1] if attempts and "outcome" not in attempts[-1] else None
+
+    @property
+    def runs(self) -> bool:
+        """Whether a runner has it under way, and not a person or an agent."""
+        return "process" in (self.current or ())
 
     @property
     def manual(self) -> bool:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
-from contextlib import suppress
+import time
 from typing import Any, NamedTuple
 
 from taskgraph.executor import keeper
 from taskgraph.executor.records import Exit, Record, parse_exit, system
+
+_PATIENCE = 1.0
 
 
 class Job(NamedTuple):
@@ -68,20 +71,17 @@ class LocalExecutor:
         self._greeted = False
         os.set_blocking(self._in, False)
 
-    def wait_until_up(self) -> None:
-        """Wait until the keeper holds its lock: before that, nothing may be promised to it.
-
-        Raises:
-            OSError: it did not come up.
-        """
+    def comes_up(self) -> bool:
+        """Wait until the keeper holds its lock: before that, nothing may be promised to it. False if it has ended."""
         while not self._greeted:
             block = os.read(self.fd, 65536)
             if not block:
-                raise OSError(f"the keeper ended at once (exit {self._process.wait()})")
+                return False
             self._unread += block
             if b"\n" in self._unread:
                 self._unread = self._unread.partition(b"\n")[2]
                 self._greeted = True
+        return True
 
     def start(self, jobs: list[Job]) -> None:
         """Hand over jobs; never blocks."""
@@ -114,15 +114,26 @@ class LocalExecutor:
         block = os.read(self.fd, 1 << 18)
         *lines, self._unread = (self._unread + block).split(b"\n")
         entries: list[dict[str, Any]] = [json.loads(line) for line in lines if line]
-        return [parse_exit(entry) for entry in entries], bool(block)
+        self._greeted = self._greeted or bool(entries)
+        return [parse_exit(entry) for entry in entries if "task" in entry], bool(block)
 
-    def close(self) -> None:
-        """Let the keeper go: it ends with its last command."""
+    def abandon(self) -> None:
+        """Let the keeper go on alone: it ends with its last command."""
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 stream.close()
 
-    def wait(self, seconds: float) -> None:
-        """Wait until a keeper that was let go has ended, for a bounded time."""
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(seconds)
+    def finish(self) -> None:
+        """Let an idle keeper end, and wait for that, for a bounded time."""
+        assert self._process.stdin is not None
+        if not self._greeted:
+            self._process.kill()
+        self._process.stdin.close()
+        poll = select.poll()
+        poll.register(self.fd, select.POLLIN)
+        until = time.monotonic() + _PATIENCE
+        while (left := until - time.monotonic()) > 0 and poll.poll(left * 1000) and os.read(self.fd, 65536):
+            pass
+        self.abandon()
+        if left > 0:
+            self._process.wait()

@@ -1,7 +1,7 @@
 """Process trees: who belongs to an attempt, and how all of it is ended.
 
-A process belongs to an attempt if it descends from its first process, lives in its session, or carries its marks in its
-environment. Nothing is signalled unless its identity is certain.
+A process belongs to an attempt if it descends from its first process, lives in its session, carries its marks in its
+environment, or was seen to belong before. Nothing is signalled unless its identity is certain.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Tree:
     def __init__(self, first: Process | None, marks: Mapping[str, str]) -> None:
         self.first = first
         self.marks = marks
+        self._seen: dict[int, int] = {}
 
     def members(self) -> list[psutil.Process]:
         """The processes that belong to the attempt now, the first one last."""
@@ -52,10 +53,16 @@ class Tree:
         for process in psutil.process_iter():
             if process.pid in found or process.pid == os.getpid():
                 continue
-            if (certain and _session(process.pid) == session) or self._marked(process):
+            if (certain and _session(process.pid) == session) or self._known(process) or self._marked(process):
                 found[process.pid] = process
         alive = [p for p in found.values() if _lives(p)]
+        self._seen = {p.pid: start_ticks(p.pid) for p in alive}
         return sorted(alive, key=lambda p: first is not None and p.pid == first.pid)
+
+    def _known(self, process: psutil.Process) -> bool:
+        """Whether it was seen before: with its environment cleared and its parents gone, nothing else tells."""
+        ticks = self._seen.get(process.pid)
+        return bool(ticks) and ticks == start_ticks(process.pid)
 
     def _marked(self, process: psutil.Process) -> bool:
         try:

@@ -25,29 +25,38 @@ def title(graph: Graph, task_id: int) -> str:
 def line(graph: Graph, event: Event) -> str | None:
     """One event as a line, or None for one that says nothing new."""
     if "task" not in event:
-        return None
-    kind, name = event["event"], title(graph, event["task"])
-    words = {
-        "started": _started(graph, event),
-        "completed": f"done      {name}{_how_long(graph, event)}",
-        "failed": f"FAILED    {name}: {event.get('reason', '')}",
-        "retrying": f"retry     {name}: {event.get('why', '')}{_delay(graph, event)}",
-        "released": f"released  {name}: {event.get('why', '')}",
-        "skipped": f"skipped   {name}{_because(event)}",
-        "cancelled": f"cancelled {name}{_because(event)}",
-        "held": f"HELD      {name}: {event.get('reason', '')}",
-        "stalled": f"stalled   {name}: silent for {event.get('limit', 0):g} s",
-        "timeout": f"timeout   {name}: over {event.get('limit', 0):g} s",
-        "revived": f"revived   {name}",
-    }
-    return words.get(kind)
-
-
-def _started(graph: Graph, event: Event) -> str:
+        return f"warning: {event['text']}" if event["event"] == "warning" else None
     name = title(graph, event["task"])
+    match event["event"]:
+        case "started":
+            return f"start     {name}{_try(graph, event)}"
+        case "completed":
+            return f"done      {name}{_how_long(graph, event)}"
+        case "failed":
+            return f"FAILED    {name}: {event.get('reason', '')}"
+        case "retrying":
+            return f"retry     {name}: {event.get('why', '')}{_delay(graph, event)}"
+        case "released":
+            return f"released  {name}: {event.get('why', '')}"
+        case "skipped":
+            return f"skipped   {name}{_because(event)}"
+        case "cancelled":
+            return f"cancelled {name}{_because(event)}"
+        case "held":
+            return f"HELD      {name}: {event.get('reason', '')}"
+        case "stalled":
+            return f"stalled   {name}: silent for {event.get('limit', 0):g} s"
+        case "timeout":
+            return f"timeout   {name}: over {event.get('limit', 0):g} s"
+        case "revived":
+            return f"revived   {name}"
+    return None
+
+
+def _try(graph: Graph, event: Event) -> str:
     task = graph.tasks.get(event["task"])
     tries = len(task.tries) if task is not None else 1
-    return f"start     {name}" + (f" (try {tries})" if tries > 1 else "")
+    return f" (try {tries})" if tries > 1 else ""
 
 
 def _how_long(graph: Graph, event: Event) -> str:
@@ -103,9 +112,10 @@ def settle(text: str) -> str:
 
 def summary(graph: Graph, outcome: Outcome, root: str, now: float) -> list[str]:
     """What a run came to, as lines: counts, each failure with the end of its log, and what waits for whom."""
-    words = [f"{count} {word}" for word, count in sorted(outcome.counts.items()) if word != "recovered"]
+    counts = {word: count for word, count in sorted(outcome.counts.items()) if word != "recovered"}
+    words = [f"{count} {word}" for word, count in counts.items()]
     if outcome.counts.get("recovered"):
-        words.append(f"{outcome.counts['recovered']} of them recovered")
+        words[[*counts].index("completed")] += f" ({outcome.counts['recovered']} recovered)"
     lines = [f"{', '.join(words) or 'nothing to do'}; {outcome.attempts} attempts in {span(outcome.seconds)}"]
     if outcome.reason:
         lines.append(f"ended early: {outcome.reason}")

@@ -38,7 +38,14 @@ def as_json(graph: Graph, task: Task, now: float, vital: tuple[float, bool]) -> 
         if key == "status":
             shown["state"] = state(graph, task, now, vital[1])
     shown.setdefault("state", state(graph, task, now, vital[1]))
-    for key, default in (("status", PENDING), ("blockedBy", []), ("blocks", []), ("owner", ""), ("subject", "")):
+    for key, default in (
+        ("status", PENDING),
+        ("description", ""),
+        ("blockedBy", []),
+        ("blocks", []),
+        ("owner", ""),
+        ("subject", ""),
+    ):
         shown.setdefault(key, default)
     if task.status == IN_PROGRESS and vital[0]:
         shown["heartbeatAt"] = format_time(min(vital[0], now))

@@ -6,6 +6,8 @@ are read from the records of keepers, what lives is watched, and what vanished w
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import time
 from collections.abc import Iterable
@@ -14,12 +16,14 @@ from contextlib import suppress
 from taskgraph.core.retry import LOST
 from taskgraph.core.task import Task
 from taskgraph.executor.records import Exit, Record, held, system
+from taskgraph.runner.jobs import marks
 from taskgraph.store import layout
 from taskgraph.store.signs import runner_of
 
 FOREIGN = "foreign"
 ALIVE = "alive"
 ORPHAN = "orphan"
+_OLD = 60.0
 
 
 class Survey:
@@ -27,10 +31,11 @@ class Survey:
 
     Args:
         root: the ``.tasks`` folder.
+        own: the name of the runner that looks, which is no foreign one.
     """
 
-    def __init__(self, root: str) -> None:
-        self.root = root
+    def __init__(self, root: str, own: str = "") -> None:
+        self.root, self.own = root, own
         self._records: dict[str, Record] = {}
 
     def record(self, keeper: str) -> Record:
@@ -41,7 +46,8 @@ class Survey:
 
     def runner_lives(self, process: str) -> bool:
         """Whether the runner that started an attempt lives."""
-        return held(layout.runner_path(self.root, runner_of(process)))
+        runner = runner_of(process)
+        return runner != self.own and held(layout.runner_path(self.root, runner))
 
     def look(self, task_id: int, attempt: int, process: str) -> Exit | str:
         """What has become of an attempt whose runner may be gone.
@@ -60,30 +66,68 @@ class Survey:
             return end
         if alive:
             return ALIVE
-        if held(layout.log_path(self.root, task_id, attempt)):
+        if held(layout.log_path(self.root, task_id, attempt)) or self._something_lives(record, task_id, attempt):
             return ORPHAN
         return lost(task_id, attempt)
 
+    def _something_lives(self, record: Record, task_id: int, attempt: int) -> bool:
+        """Whether there are processes of an attempt, even such as send their output elsewhere and so hold no lock."""
+        # Imported here: it takes psutil, and only a dead keeper raises the question.
+        from taskgraph.executor.trees import Tree
+
+        return bool(Tree(record.started.get((task_id, attempt)), marks(self.root, task_id, attempt)).members())
+
     def clean(self, tasks: Iterable[Task]) -> None:
-        """Remove the files of runners and keepers that are gone and that no task needs any more."""
-        needed, busy = set(), set()
-        for task in tasks:
-            if current := task.current:
-                busy.add(f"{task.id}.{current['number']}")
-                if "process" in current:
-                    needed.add(current["process"])
-                    needed.add(runner_of(current["process"]))
+        """Remove the files of runners and keepers that are gone and of attempts that are over.
+
+        What this picture of the tasks does not know of, another runner may have begun since it was taken: that stays.
+        """
+        over = {task.id: _over(task) for task in tasks}
         with os.scandir(f"{self.root}/run") as entries:
             for entry in entries:
                 stem, _, kind = entry.name.rpartition(".")
                 if kind == "spare":
                     if not held(layout.runner_path(self.root, runner_of(stem))):
                         _remove(entry.path)
-                elif kind in ("lock", "jsonl"):
-                    if stem not in needed and not held(entry.path):
+                elif kind == "lock":
+                    _remove_unless_held(entry.path)
+                elif kind == "jsonl":
+                    if not held(entry.path) and all(_is_over(over, *key) for key in _keys(entry.path)):
+                        _remove_unless_held(entry.path)
+                elif kind in ("out", "in", "beat", "report"):
+                    task_id, _, number = stem.partition(".")
+                    if task_id.isdigit() and number.isdigit() and _is_over(over, int(task_id), int(number)):
                         _remove(entry.path)
-                elif kind in ("out", "in", "beat", "report", "tmp") and stem not in busy:
+                elif kind == "tmp" and _is_old(entry):
                     _remove(entry.path)
+
+
+def _over(task: Task) -> tuple[int, int]:
+    """The highest attempt of a task that is known, and the one that is under way or 0."""
+    current = task.current
+    return max((a["number"] for a in task.attempts), default=0), current["number"] if current else 0
+
+
+def _is_over(over: dict[int, tuple[int, int]], task_id: int, number: int) -> bool:
+    highest, current = over.get(task_id, (0, 0))
+    return number <= highest and number != current
+
+
+def _keys(path: str) -> set[tuple[int, int]]:
+    """The attempts of which a record tells."""
+    keys = set()
+    with suppress(OSError), open(path, "rb") as file:
+        for line in file:
+            with suppress(ValueError, KeyError):
+                entry = json.loads(line)
+                keys.add((entry["task"], entry["attempt"]))
+    return keys
+
+
+def _is_old(entry: os.DirEntry[str]) -> bool:
+    with suppress(OSError):
+        return time.time() - entry.stat().st_mtime > _OLD
+    return False
 
 
 def lost(task_id: int, attempt: int) -> Exit:
@@ -97,6 +141,17 @@ def age(record: Record, task_id: int, attempt: int) -> float:
     if process is None or not process.ticks or process.system != system() or not hasattr(time, "CLOCK_BOOTTIME"):
         return 0.0
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - process.ticks / os.sysconf("SC_CLK_TCK"))
+
+
+def _remove_unless_held(path: str) -> None:
+    """Remove a file that somebody may just have made and be about to lock: holding the lock, so that he finds out."""
+    with suppress(OSError):
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
+        finally:
+            os.close(fd)
 
 
 def _remove(path: str) -> None:

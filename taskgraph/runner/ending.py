@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 
 from taskgraph.core.task import Task
 from taskgraph.executor.records import Record, held
@@ -31,13 +32,13 @@ def see_off(root: str, task: Task) -> bool:
     last = task.attempts[-1] if task.attempts else None
     if last is None or "process" not in last or "exitCode" in last or "signal" in last:
         return True
-    log = layout.log_path(root, task.id, last["number"])
     if not Survey(root).runner_lives(last["process"]):
-        return _end(root, task.id, last["number"], last["process"], log)
-    return _gone(log, GRACE + _MARGIN)
+        return _end(root, task.id, last["number"], last["process"])
+    log = layout.log_path(root, task.id, last["number"])
+    return _comes_true(lambda: not held(log), GRACE + _MARGIN)
 
 
-def _end(root: str, task_id: int, number: int, process: str, log: str) -> bool:
+def _end(root: str, task_id: int, number: int, process: str) -> bool:
     # Imported here: it takes psutil, and there is rarely something to end.
     from taskgraph.executor.trees import Tree
 
@@ -45,15 +46,15 @@ def _end(root: str, task_id: int, number: int, process: str, log: str) -> bool:
     if (task_id, number) in record.ended:
         return True
     tree = Tree(record.started.get((task_id, number)), marks(root, task_id, number))
-    if tree.send(signal.SIGTERM) and not _gone(log, GRACE):
-        tree.send(signal.SIGKILL)
-    return _gone(log, _MARGIN)
+    if not tree.send(signal.SIGTERM) or _comes_true(lambda: not tree.members(), GRACE):
+        return True
+    return _comes_true(lambda: not tree.send(signal.SIGKILL), _MARGIN)
 
 
-def _gone(log: str, seconds: float) -> bool:
-    """Wait until nothing writes to a log any more."""
+def _comes_true(condition: Callable[[], bool], seconds: float) -> bool:
+    """Wait for something, for a bounded time."""
     until = time.monotonic() + seconds
-    while held(log):
+    while not condition():
         if time.monotonic() > until:
             return False
         time.sleep(_STEP)

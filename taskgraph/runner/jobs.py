@@ -35,6 +35,7 @@ def build(root: str, graph: Graph, task: Task, attempt: Attempt) -> Job:
     number = attempt["number"]
     watch = {what: layout.run_path(root, task.id, number, what) for what in _LEFT}
     env = {
+        **task.env,
         **marks(root, task.id, number),
         "TASKGRAPH_TASK_NAME": task.name,
         "TASKGRAPH_VISIT": str(task.visit),
@@ -42,7 +43,6 @@ def build(root: str, graph: Graph, task: Task, attempt: Attempt) -> Job:
         "TASKGRAPH_HEARTBEAT": watch["beat"],
         "TASKGRAPH_INPUTS": _inputs(root, graph, task, number),
     }
-    env.update(task.env)
     command = task.command
     # A text that was saved with CRLF would hand each program a stray carriage return.
     argv = command if isinstance(command, list) else _shell(command.replace("\r\n", "\n"))
@@ -64,9 +64,11 @@ def _inputs(root: str, graph: Graph, task: Task, number: int) -> str:
                 results[up.name] = up.result
     path = layout.run_path(root, task.id, number, "in") if results else f"{root}/run/no-inputs"
     if results or not os.path.exists(path):
+        beside = f"{path}.{os.getpid()}.tmp"
         try:
-            with open(path, "wb") as file:
+            with open(beside, "wb") as file:
                 file.write(codec.line_json(results))
+            os.replace(beside, path)
         except OSError as error:
             raise StoreError(path, f"cannot be written: {error.strerror}") from None
     return path
@@ -85,6 +87,8 @@ def judge(root: str, end: Exit) -> tuple[dict[str, Any], Any]:
     result = None
     try:
         report = _read(root, end, "report") if "report" in end.left else {}
+        if not isinstance(report, dict):
+            raise ValueError("the report holds no object")
         if report.get("outcome") == FAILED:
             facts.update(outcome=FAILED, error=report.get("reason") or "reported as failed")
             return facts, None
@@ -94,11 +98,16 @@ def judge(root: str, end: Exit) -> tuple[dict[str, Any], Any]:
     except ValueError as error:
         facts.update(outcome=FAILED, error=f"the result in $TASKGRAPH_OUTPUT is no valid JSON: {error}")
         return facts, None
+    except OSError as error:
+        facts.update(outcome=FAILED, error=f"the result in $TASKGRAPH_OUTPUT cannot be read: {error.strerror}")
+        return facts, None
     return facts, result
 
 
 def _read(root: str, end: Exit, what: str) -> Any:
-    with open(layout.run_path(root, end.task, end.attempt, what), "rb") as file:
+    # A pipe in its place must not make the run wait for somebody who writes to it.
+    fd = os.open(layout.run_path(root, end.task, end.attempt, what), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with open(fd, "rb") as file:
         return codec.decode_any(file.read())
 
 

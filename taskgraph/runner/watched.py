@@ -8,15 +8,19 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from taskgraph.core.stall import Watch
 from taskgraph.executor.records import Exit, Record
+
+if TYPE_CHECKING:
+    from taskgraph.executor.trees import Tree
 
 GRACE: Final = 5.0
 """Seconds between asking a tree to end and killing it."""
 
 _AGAIN: Final = 0.5
+_ASK_AGAIN: Final = 0.1
 
 
 class Watched:
@@ -49,14 +53,19 @@ class Watched:
         self.gone = False
         self.end: Exit | None = None
         self._kill_at = float("inf")
-        self._killed = False
+        self._ask_at = float("inf")
+        self._tree: Tree | None = None
 
-    def _signal(self, number: signal.Signals) -> int:
+    def tree(self) -> Tree:
+        """Its processes; the same object each time, since it remembers which ones it has seen."""
         # Imported here: it takes psutil, and most runs never have to end anything.
         from taskgraph.executor.trees import Tree
 
-        first = self.record.read().started.get((self.task, self.attempt))
-        return Tree(first, self.marks).send(number)
+        if self._tree is None:
+            self._tree = Tree(None, self.marks)
+        if self._tree.first is None:
+            self._tree.first = self.record.read().started.get((self.task, self.attempt))
+        return self._tree
 
     def stop(self, outcome: str, now: float, grace: float = GRACE) -> None:
         """Ask the whole tree to end, once; it is killed after the grace."""
@@ -65,7 +74,11 @@ class Watched:
             self._kill_at = now + grace
             self.stopped_at = time.time()
             if grace > 0:
-                self._signal(signal.SIGTERM)
+                self._ask(now)
+
+    def _ask(self, now: float) -> None:
+        """Ask it to end; one that its keeper has yet to start is asked a moment later."""
+        self._ask_at = float("inf") if self.tree().send(signal.SIGTERM) else now + _ASK_AGAIN
 
     def kill(self, now: float) -> None:
         """Kill what is left now."""
@@ -74,18 +87,17 @@ class Watched:
     def press(self, now: float) -> None:
         """Kill the tree if its grace is over; again and again until it is gone."""
         if self.outcome and now >= self._kill_at:
-            self._signal(signal.SIGKILL)
-            self._killed = True
+            self.tree().send(signal.SIGKILL)
+            self._ask_at = float("inf")
             self._kill_at = now + _AGAIN
+        elif now >= self._ask_at:
+            self._ask(now)
 
     def tree_is_gone(self) -> bool:
-        """Whether nothing of an ended attempt is left; asked only of one that was made to end."""
-        from taskgraph.executor.trees import Tree
-
-        first = self.record.read().started.get((self.task, self.attempt))
-        return not Tree(first, self.marks).members()
+        """Whether nothing of it is left; asked only of an attempt that was made to end or has lost its keeper."""
+        return not self.tree().members()
 
     @property
     def deadline(self) -> float:
         """The monotonic time at which it must be pressed."""
-        return self._kill_at
+        return min(self._kill_at, self._ask_at)

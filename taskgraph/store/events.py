@@ -6,6 +6,7 @@ readers. Knows nothing of what the events mean.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ class History:
 
     def __init__(self, root: str) -> None:
         self.path = os.path.join(root, "events.jsonl")
+        self._fd = -1
         self._size = -1
         self._last = 0
         self._torn = False
@@ -36,29 +38,44 @@ class History:
         Raises:
             OSError: they could not be written; the file is as it was.
         """
-        fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        fd = self._open()
+        size = os.fstat(fd).st_size
+        if size != self._size:
+            self._last, self._torn = _last_id(fd, size)
+        block = bytearray(b"\n" if self._torn else b"")
+        last = self._last
+        for event in events:
+            last += 1
+            # An event begins with at, event and task; the author goes behind its values.
+            block += line_json({"id": last, **event, "by": by})
         try:
-            size = os.fstat(fd).st_size
-            if size != self._size:
-                self._last, self._torn = _last_id(fd, size)
-            block = bytearray(b"\n" if self._torn else b"")
-            last = self._last
-            for event in events:
-                last += 1
-                # An event begins with at, event and task; the author goes before the values.
-                block += line_json({"id": last, **event, "by": by})
-            try:
-                written = os.write(fd, block)
-                if written != len(block):
-                    raise OSError(28, "No space left on device")
-                if durable:
-                    os.fdatasync(fd) if hasattr(os, "fdatasync") else os.fsync(fd)
-            except OSError:
-                os.ftruncate(fd, size)
-                raise
-            self._size, self._last, self._torn = size + len(block), last, False
-        finally:
-            os.close(fd)
+            if os.write(fd, block) != len(block):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
+            if durable:
+                os.fsync(fd)
+        except OSError:
+            os.ftruncate(fd, size)
+            raise
+        self._size, self._last, self._torn = size + len(block), last, False
+
+    def _open(self) -> int:
+        """The descriptor of the file, kept from step to step unless somebody put another file in its place."""
+        if self._fd >= 0:
+            if os.fstat(self._fd).st_nlink:
+                return self._fd
+            self.close()
+        self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        self._size = -1
+        return self._fd
+
+    def close(self) -> None:
+        """Let the file go; the next event opens it again."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __del__(self) -> None:
+        self.close()
 
     def size(self) -> int:
         """How many bytes the history has now; 0 where there is none."""

@@ -1,4 +1,4 @@
-"""Where everything of a store lies, and how a store is found. Opens nothing."""
+"""Where everything of a store lies, and how a store is found. Opens no file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from taskgraph.core.task import Task
 from taskgraph.errors import NotFoundError, StoreError
 
 FOLDER: Final = ".tasks"
@@ -32,6 +33,15 @@ def log_path(root: str, task_id: int, attempt: int) -> str:
     return f"{root}/logs/{task_id}.{attempt}.log"
 
 
+def ids(root: str) -> list[int]:
+    """The ids that have a file, in order.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    return sorted(i for name in os.listdir(root) if (i := id_of(name)) is not None)
+
+
 def logged(root: str) -> dict[int, int]:
     """The highest attempt of each task that has left a log."""
     found: dict[int, int] = {}
@@ -41,6 +51,14 @@ def logged(root: str) -> dict[int, int]:
         if task.isdigit() and number.isdigit():
             found[int(task)] = max(found.get(int(task), 0), int(number))
     return found
+
+
+def highest_log(root: str, task: Task) -> int:
+    """The highest attempt of a task that is on record or has left a log although its record is gone."""
+    number = max((attempt["number"] for attempt in task.attempts), default=0)
+    while os.path.exists(log_path(root, task.id, number + 1)):
+        number += 1
+    return number
 
 
 def run_path(root: str, task_id: int, attempt: int, what: str) -> str:

@@ -26,7 +26,11 @@ from taskgraph.errors import LockedError, StoreError
 TIMEOUT: Final = 10.0
 """Seconds that a writer waits for the lock."""
 
+NAME: Final = ".lock"
+"""The file in the ``.tasks`` folder."""
+
 _HEAD: Final = 160
+_LONGEST: Final = 1 << 20
 _MODE: Final = 0o664
 
 
@@ -64,10 +68,13 @@ def read(path: str) -> Record | None:
 
 def _parse(head: bytes, rest: Callable[[int], bytes]) -> Record | None:
     try:
-        pid, host, since, look, size, check = head.decode("ascii").split()
+        pid, host, since, look, length, check = head.decode("ascii").split()
+        size = int(length)
     except ValueError:
         return None
-    promised = rest(int(size)) if size != "0" else b""
+    if not 0 <= size <= _LONGEST:
+        return None
+    promised = rest(size) if size else b""
     return Record(pid, host, since, look, promised if f"{zlib.crc32(promised):x}" == check else b"")
 
 
@@ -85,7 +92,7 @@ class StoreLock:
     """
 
     def __init__(self, root: str, timeout: float = TIMEOUT) -> None:
-        self.path = os.path.join(root, ".lock")
+        self.path = os.path.join(root, NAME)
         self.timeout = timeout
         self.undisturbed = False
         self.promised = b""
@@ -94,6 +101,7 @@ class StoreLock:
         self._let_go: Callable[[], object] = lambda: None
         self._since = ""
         self._mine: bytes | None = None
+        self._host = socket.gethostname()[:60]
 
     def acquire(self) -> None:
         """Take the lock.
@@ -119,15 +127,23 @@ class StoreLock:
         """Under the lock: write down who holds it, and the starts that are promised but not yet in task files."""
         self._write(self._since, "-", promised)
 
+    def keep(self, promised: bytes) -> None:
+        """Under the lock: what is still promised when it is let go."""
+        self._mine = promised
+
     @property
     def noted(self) -> bool:
         """Whether starts are noted as promised."""
         return bool(self._mine)
 
-    def release(self) -> None:
-        """Let the lock go, noting what the folder looks like."""
+    def release(self, *, in_order: bool = True) -> None:
+        """Let the lock go, noting what the folder looks like.
+
+        Args:
+            in_order: whether all that others did to the folder has been taken in; if not, the next holder has to.
+        """
         try:
-            self._write("-", self._look(), self._mine or b"")
+            self._write("-", self._look() if in_order else "?", self._mine or b"")
         finally:
             self._drop()
 
@@ -136,14 +152,12 @@ class StoreLock:
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.path.samestat(os.fstat(fd), os.stat(self.path)):
+                if os.fstat(fd).st_nlink:
                     self._fd, self._let_go = fd, partial(os.close, fd)
                     return True
             except BlockingIOError:
                 os.close(fd)
                 return False
-            except FileNotFoundError:
-                pass
             except BaseException:
                 os.close(fd)
                 raise
@@ -176,7 +190,7 @@ class StoreLock:
         return f"{os.stat(self._root).st_mtime_ns:x}"
 
     def _write(self, since: str, look: str, promised: bytes) -> None:
-        head = f"{os.getpid()} {socket.gethostname()[:60]} {since} {look} {len(promised)} {zlib.crc32(promised):x}"
+        head = f"{os.getpid()} {self._host} {since} {look} {len(promised)} {zlib.crc32(promised):x}"
         os.pwrite(self._fd, head.encode("ascii", "replace").ljust(_HEAD - 1)[: _HEAD - 1] + b"\n" + promised, 0)
         self._mine = promised
 

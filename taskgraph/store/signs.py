@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 
 from taskgraph.core.fields import parse_time
+from taskgraph.core.limits import Limits
+from taskgraph.core.status import IN_PROGRESS
 from taskgraph.core.task import Task
 from taskgraph.store import layout
 
@@ -34,6 +36,11 @@ def touch(root: str, task_id: int, attempt: int) -> None:
         os.close(fd)
 
 
+def traces(root: str, task_id: int, attempt: int) -> tuple[float, float]:
+    """The times of the log and of the beat of an attempt: what changes when it stirs."""
+    return _time(layout.log_path(root, task_id, attempt)), _time(layout.run_path(root, task_id, attempt, "beat"))
+
+
 def last(root: str, task: Task, *, by_work_alone: bool) -> float:
     """The last sign of life of the work under way, by file times, in seconds since 1970.
 
@@ -59,6 +66,15 @@ def last(root: str, task: Task, *, by_work_alone: bool) -> float:
         signs.append(_time(layout.runner_path(root, runner_of(process))))
     latest = max(signs)
     return parse_time(task.heartbeat_at) if task.heartbeat_at and written >= latest else latest
+
+
+def vital(root: str, task: Task, limits: Limits, now: float) -> tuple[float, bool]:
+    """The last sign of life of a task in progress, in seconds since 1970, and whether it is older than its limit."""
+    if task.status != IN_PROGRESS:
+        return 0.0, False
+    sign = last(root, task, by_work_alone=bool(limits.stall_timeout))
+    limit = limits.stall_timeout or (limits.lease if task.owner and not task.runs else 0)
+    return sign, bool(limit) and now - sign > limit
 
 
 def runner_of(process: str) -> str:

@@ -37,11 +37,23 @@ class Presence:
         try:
             for folder in ("run", "logs"):
                 os.makedirs(f"{self.root}/{folder}", exist_ok=True)
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            while not self._take():
+                pass
         except OSError as error:
             raise StoreError(f"{self.root}/run", f"cannot be written: {error.strerror}") from None
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
         return self
+
+    def _take(self) -> bool:
+        """Make and lock the file; False if another run tidied it away in between."""
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        try:
+            if os.path.samestat(os.fstat(self._fd), os.stat(self.path)):
+                return True
+        except FileNotFoundError:
+            pass
+        os.close(self._fd)
+        return False
 
     def __exit__(self, *_: object) -> None:
         with suppress(OSError):
