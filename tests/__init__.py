@@ -1,0 +1,1 @@
+"""Tests of taskgraph; the folders mirror those of the package."""

@@ -1,0 +1,1 @@
+"""Tests of the pure core: tables of facts in, decisions out."""

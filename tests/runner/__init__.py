@@ -1,0 +1,1 @@
+"""Tests of the runner, with real processes, signals and files."""
