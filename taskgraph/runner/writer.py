@@ -95,6 +95,8 @@ class Writer:
 
     def _write(self, ids: Iterable[int]) -> None:
         chosen = sorted(ids)
+        if not chosen:
+            return
         self.store.write(self.graph, [self.graph.tasks[i] for i in chosen if i in self.graph.dirty])
         for task_id in chosen:
             self._promised.pop(task_id, None)
