@@ -54,7 +54,7 @@ class Writer:
         """
         graph = self.graph
         at_once = {event["task"] for event in graph.events if "task" in event}
-        self._promise(now, attempts, at_once)
+        unpromised = self._promise(now, attempts, at_once)
         for task_id in graph.touched:
             if task_id in graph.dirty and task_id not in at_once and task_id not in self._promised:
                 self._edges.setdefault(task_id, now)
@@ -62,6 +62,7 @@ class Writer:
         graph.touched.clear()
         self.store.record(graph, self.by)
         self.store.promise(b"".join(line for _, line in self._promised.values()))
+        self._write(unpromised)
         hand_over()
         self._write(at_once)
         for task_id in list(self._promised):
@@ -72,18 +73,30 @@ class Writer:
                 self._write([task_id])
         self.store.promise(b"".join(line for _, line in self._promised.values()), now=False)
 
-    def _promise(self, now: float, attempts: Iterable[int], at_once: set[int]) -> None:
-        """Promise what can be promised; the rest stays to be written at once, and so does what would be too much."""
+    def _promise(self, now: float, attempts: Iterable[int], at_once: set[int]) -> list[int]:
+        """Promise what can be promised; the rest stays to be written at once, and so does what would be too much.
+
+        Returns:
+            the tasks of which nothing is promised, so that they must be in their files before anything is handed over.
+        """
+        unpromised = []
         for task_id in attempts:
             task = self.graph.tasks.get(task_id)
             line = promises.line(task) if task is not None and task.stamp is not None else b""
-            since = self._promised.pop(task_id, (now, b""))[0]
+            since, earlier = self._promised.pop(task_id, (now, b""))
             if line and len(line) <= promises.LONGEST:
                 self._promised[task_id] = (now if task_id in at_once else since, line)
                 at_once.discard(task_id)
+            elif earlier:
+                # The end is too long to be promised: the start that was promised holds until the file is written.
+                self._promised[task_id] = since, earlier
+                at_once.add(task_id)
+            else:
+                unpromised.append(task_id)
         surplus = len(self._promised) - promises.MOST
         if surplus > 0:
             at_once.update(itertools.islice(self._promised, surplus))
+        return unpromised
 
     def _overdue(self, now: float) -> list[int]:
         due = [task_id for task_id, (since, _) in self._promised.items() if now - since >= promises.DELAY]
@@ -94,7 +107,7 @@ class Writer:
         return due
 
     def _write(self, ids: Iterable[int]) -> None:
-        chosen = sorted(ids)
+        chosen = sorted(set(ids))
         if not chosen:
             return
         self.store.write(self.graph, [self.graph.tasks[i] for i in chosen if i in self.graph.dirty])
