@@ -11,6 +11,7 @@ command) nor for its book-keeping. Knows nothing of tasks.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
@@ -191,7 +192,9 @@ class StoreLock:
 
     def _write(self, since: str, look: str, promised: bytes) -> None:
         head = f"{os.getpid()} {self._host} {since} {look} {len(promised)} {zlib.crc32(promised):x}"
-        os.pwrite(self._fd, head.encode("ascii", "replace").ljust(_HEAD - 1)[: _HEAD - 1] + b"\n" + promised, 0)
+        block = head.encode("ascii", "replace").ljust(_HEAD - 1)[: _HEAD - 1] + b"\n" + promised
+        if os.pwrite(self._fd, block, 0) != len(block):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
         self._mine = promised
 
     def _holder(self) -> str:

@@ -134,8 +134,31 @@ def test_a_runner_killed_as_it_hands_over_starts_nothing_twice(store, gate, coun
     assert all(store.outcomes(n) == ["completed"] for n in range(1, count + 1))
 
 
-def test_a_runner_killed_between_history_and_files_runs_nothing_again(store):
-    store.write(1, "echo ran >> runs")
+def test_a_runner_killed_as_it_hands_over_a_task_with_a_long_history_starts_nothing_twice(store, gate):
+    # Such a start is too long to be promised, so it must be in its file before its command can run.
+    past = [{"number": n, "outcome": "failed", "error": "no seats left " * 5} for n in range(1, 60)]
+    store.write(1, f"echo $TASKGRAPH_ATTEMPT >> runs; {gate.wait}", attempts=past, maxRetries=1000)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_AFTER_HAND_OVER, "run", "-q"],
+        cwd=store.folder,
+        env=clean_environment(),
+        capture_output=True,
+        timeout=30,
+    )
+    assert done.returncode == -signal.SIGKILL
+    store.wait_for("runs")
+    second = store.start()
+    until(lambda: len(store.keepers()) == 2, "the second run")
+    gate.open()
+    assert store.ends(second) == 0
+    assert store.lines("runs") == ["60"]
+    assert store.outcomes(1)[59:] == ["completed"]
+
+
+@pytest.mark.parametrize("size", [1, 5000])
+def test_a_runner_killed_between_history_and_files_runs_nothing_again(store, size):
+    result = "x" * size
+    store.write(1, f"""echo ran >> runs; echo '"{result}"' > "$TASKGRAPH_OUTPUT" """)
     done = subprocess.run(
         [sys.executable, "-c", KILLED_BEFORE_FILES, "run", "-q"], cwd=store.folder, env=clean_environment(),
         capture_output=True, timeout=30,
@@ -144,6 +167,7 @@ def test_a_runner_killed_between_history_and_files_runs_nothing_again(store):
     store.run()
     assert store.lines("runs") == ["ran"]
     assert store.outcomes(1) == ["completed"]
+    assert store.read(1)["result"] == result
 
 
 def test_a_killed_keeper_means_lost_and_its_orphans_end_before_the_retry(store, gate):
