@@ -25,16 +25,7 @@ Tasks = list[Task]
 class TaskManager(OpenStore):
     """Reads and changes the tasks of one store.
 
-    Args:
-        where: a ``.tasks`` folder or the folder that holds one; None finds one like git finds its repository.
-        by: who the events name as their author; None takes ``TASKGRAPH_OWNER``, else the login name.
-        lock_timeout: seconds a change waits for the lock.
-        durable: whether a change is on the disk when a method returns (it is always safe from a killed process).
-        clock: seconds since 1970; for tests.
-
-    Raises:
-        NotFoundError: there is no store.
-        StoreError: the store or its ``config.toml`` cannot be read.
+    It is opened as `OpenStore` says.
     """
 
     # Making and describing tasks

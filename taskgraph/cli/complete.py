@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from taskgraph.cli import console, options
-from taskgraph.cli.show import changed
+from taskgraph.cli import options
 
 
 def command(
@@ -21,17 +20,10 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     """Complete a task; what waits for it is told at once. Inside a running task its exit still settles it."""
-    from taskgraph.manager import TaskManager
+    from taskgraph.cli.settling import report
 
-    manager = TaskManager(ctx.obj.where)
     value = None if result is None else options.json_value(result, "--result")
-    found = manager.get(options.default_task(task, manager.root))
-    who = options.caller(manager.root, found.id, owner, attempt, force)
-    if options.report_from_inside(manager, found, who, {"outcome": "completed", "result": value}):
-        console.note(f"taskgraph: kept; task {found.id} is settled when its command ends")
-        changed(manager, [found], "reported", as_json=as_json, quiet=quiet, one=True)
-        return
-    done = manager.complete(found.id, who, result=value)
-    if force:
-        options.see_off(manager, [done])
-    changed(manager, [done], "completed", as_json=as_json, quiet=quiet, one=True)
+    report(
+        ctx.obj.where, task, (owner, attempt, force), {"outcome": "completed", "result": value},
+        lambda manager, found, who: manager.complete(found, who, result=value), as_json=as_json, quiet=quiet,
+    )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import typer
 
 from taskgraph.cli import options
-from taskgraph.cli.show import changed
 
 
 def command(
@@ -16,9 +15,7 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     """Hold tasks until a person decides: they do not start, and a running process is stopped."""
+    from taskgraph.cli.settling import put_aside
     from taskgraph.manager import TaskManager
 
-    manager = TaskManager(ctx.obj.where)
-    done = manager.hold(options.refs(tasks), reason)
-    options.see_off(manager, done)
-    changed(manager, done, "held", as_json=as_json, quiet=quiet)
+    put_aside(ctx.obj.where, tasks, TaskManager.hold, "held", reason, as_json=as_json, quiet=quiet)

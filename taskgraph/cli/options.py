@@ -13,11 +13,10 @@ from taskgraph.core.edit import Ref
 from taskgraph.core.fence import Caller
 from taskgraph.core.fields import as_seconds
 from taskgraph.core.graph import Graph
-from taskgraph.core.task import Task
 from taskgraph.errors import EXIT_FAILED, EXIT_STORE, NotFoundError, RefusedError, UsageError
 
 if TYPE_CHECKING:
-    from taskgraph.manager import TaskManager
+    pass
 
 __all__ = ["EXIT_FAILED", "EXIT_STORE", "Graph", "NotFoundError", "RefusedError", "UsageError"]
 
@@ -174,40 +173,3 @@ def shell_form(argv: list[str]) -> str:
 def environment_owner() -> str:
     """The name that ``TASKGRAPH_OWNER`` gives."""
     return os.environ.get("TASKGRAPH_OWNER", "")
-
-
-def see_off(manager: TaskManager, tasks: list[Task]) -> None:
-    """Stop the processes of tasks that were put aside.
-
-    Raises:
-        RefusedError: one cannot be stopped from here.
-    """
-    if not any(task.attempts for task in tasks):
-        return
-    from taskgraph.runner.ending import see_off as end
-
-    left = [task for task in tasks if not end(manager.root, task)]
-    if left:
-        names = ", ".join(str(task.id) for task in left)
-        raise RefusedError(f"the process of {names} is still there; the status is changed all the same")
-
-
-def report_from_inside(manager: TaskManager, task: Task, who: Caller, said: dict[str, Any]) -> bool:
-    """Keep what a running attempt says about itself, if it is one that speaks; its exit settles it.
-
-    Raises:
-        RefusedError: the attempt is superseded.
-    """
-    here = inside(manager.root)
-    if here is None or here[0] != task.id or who.attempt != here[1]:
-        return False
-    from taskgraph.core.fence import check
-
-    check(task, who)
-    current = task.current
-    if current is None or "process" not in current:
-        return False
-    from taskgraph.runner.jobs import report
-
-    report(manager.root, task.id, here[1], said)
-    return True

@@ -19,11 +19,12 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     """Give tasks back: claimed ones at no cost to their retries, held ones to go on."""
+    from taskgraph.cli.settling import see_off
     from taskgraph.core.fence import Caller
     from taskgraph.manager import TaskManager
 
     manager = TaskManager(ctx.obj.where)
     done = manager.release(options.refs(tasks), Caller(owner, attempt, force), reason=reason)
     if force:
-        options.see_off(manager, done)
+        see_off(manager, done)
     changed(manager, done, "released", as_json=as_json, quiet=quiet)

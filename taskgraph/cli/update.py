@@ -52,6 +52,7 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     """Change a task. With --status it is the same as complete, fail, skip, cancel, hold, reopen, release or a start."""
+    from taskgraph.cli.settling import see_off
     from taskgraph.core.fields import as_status
     from taskgraph.manager import TaskManager
 
@@ -92,7 +93,7 @@ def command(
         who = options.caller(manager.root, found.id, owner or options.environment_owner(), attempt, force)
         shown, stale = manager.set_status(found.id, word, who)
         if word in ("cancelled", "skipped", "held") or force:
-            options.see_off(manager, [shown])
+            see_off(manager, [shown])
     assert shown is not None
     changed(manager, [shown], "updated", as_json=as_json, quiet=quiet, one=True)
     stale_note(stale)
