@@ -232,7 +232,7 @@ def test_a_key_pressed_again_ends_it_now(store: StoreBox, times: int) -> None:
         for _ in range(times - 1):
             os.write(screen.keyboard, b"\x03")
         assert screen.end() == 130
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 4.5
     assert store.status(1) == "pending"
     store.wait_until_nothing_lives()
 
@@ -283,7 +283,7 @@ def test_a_task_reads_nothing_from_the_input_of_the_run(store: StoreBox) -> None
     with subprocess.Popen(["sleep", "30"], stdout=subprocess.PIPE) as silent:
         store.run("-j", "2", stdin=silent.stdout)
         silent.kill()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert (store.folder / "got").read_bytes() == b""
     assert (store.log(1), store.log(2)) == (b"rc=0\n", b"[]\n")
 
@@ -315,7 +315,7 @@ def test_times_in_the_future_count_as_now(tg: Keyboard) -> None:
     assert tg.json("get", "2")["heartbeatAt"] < later
     began = time.monotonic()
     assert tg("run").code == 3
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert box.lines("ran") == ["1"]
 
 

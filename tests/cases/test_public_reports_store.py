@@ -144,7 +144,7 @@ def test_a_lock_file_that_outlived_its_holder_holds_nobody_up(tg: Keyboard, note
     (tg.store.tasks / ".lock").write_text(note.replace("{own}", str(os.getpid())))
     began = time.monotonic()
     tg.ok("create", "a")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 8
 
 
 def kill_writers(store: StoreBox, times: int) -> None:
@@ -158,7 +158,7 @@ def kill_writers(store: StoreBox, times: int) -> None:
         process.wait()
     began = time.monotonic()
     assert store.cli("create", "after").returncode == 0
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 8
     assert store.cli("list").returncode == 0
     assert list(store.tasks.glob("*.tmp")) == []
 

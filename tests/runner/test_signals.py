@@ -64,7 +64,7 @@ def test_a_second_signal_kills_now(store):
     began = time.monotonic()
     run.send_signal(signal.SIGINT)
     assert store.ends(run) == 130
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 4.5
     assert store.outcomes(1) == ["interrupted"]
     store.wait_until_nothing_lives()
 

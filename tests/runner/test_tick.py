@@ -334,7 +334,7 @@ def test_a_clock_that_steps_back_during_a_delay_does_not_prolong_it(store):
     outcome = store.go(clock=clock, max_time=10)
     assert stepped
     assert outcome.exit_code == 0
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 9
 
 
 def test_fields_hours_in_the_future_delay_nothing(store):
@@ -345,7 +345,7 @@ def test_fields_hours_in_the_future_delay_nothing(store):
     store.write(3, "true", notBefore=ahead, attempts=[attempt], maxRetries=2)
     began = time.monotonic()
     assert store.go(max_time=10).exit_code == 0
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 9
 
 
 def test_two_delays_at_once_are_each_kept(store):

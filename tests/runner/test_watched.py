@@ -220,7 +220,7 @@ def test_what_a_finished_command_left_in_the_background_is_left_alone(store):
     store.write(2, "setsid sleep 60 > /dev/null 2>&1 & echo $! > pid3; exit 1", maxRetries=1)
     began = time.monotonic()
     store.go()
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30
     assert alive(store.number_in("pid2"))
     assert alive(store.number_in("pid3"))
     assert store.outcomes(2) == ["failed", "failed"]

@@ -75,7 +75,7 @@ def test_a_killed_holder_leaves_nothing_behind(root: Path, holder: Holder) -> No
     child.kill()
     began = time.monotonic()
     take(root)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 5
 
 
 def test_a_child_of_the_holder_does_not_inherit_it(root: Path, holder: Holder) -> None:
