@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import TypeVar
 
 from taskgraph import config
-from taskgraph.core.edit import Ref, id_of, resolve
+from taskgraph.core.edit import Ref, Refs, id_of, resolve, several
 from taskgraph.core.fields import format_time
 from taskgraph.core.flow import reconcile, settle_alone
 from taskgraph.core.graph import Graph
@@ -30,7 +30,7 @@ class OpenStore:
 
     Args:
         where: a ``.tasks`` folder or the folder that holds one; None finds one like git finds its repository.
-        by: who the events name as their author; None takes ``TASKGRAPH_OWNER``, else the login name.
+        by: who the events name as their author; None takes ``TASKGRAPH_OWNER``, else the user's name in the environment.
         lock_timeout: seconds a change waits for the lock.
         durable: whether a change is on the disk when a method returns (it is always safe from a killed process).
         clock: seconds since 1970; for tests.
@@ -150,7 +150,7 @@ class OpenStore:
         self.change(found.append, whole=True)
         return found[0]
 
-    def each(self, refs: Sequence[Ref], act: Callable[[Graph, Task], T], *, whole: bool = False) -> list[T]:
+    def each(self, refs: Refs, act: Callable[[Graph, Task], T], *, whole: bool = False) -> list[T]:
         """One step over several tasks: all of them or none."""
-        named = whole or any(id_of(ref) is None for ref in refs)
-        return self.change(lambda graph: [act(graph, self._fresh(graph, ref)) for ref in refs], whole=named)
+        named = whole or any(id_of(ref) is None for ref in several(refs))
+        return self.change(lambda graph: [act(graph, self._fresh(graph, ref)) for ref in several(refs)], whole=named)

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from taskgraph import config
+from taskgraph import config, regular
 from taskgraph.core.graph import Graph, cycles
 from taskgraph.core.status import SETTLED
 from taskgraph.core.task import FIRST, Task
 from taskgraph.errors import StoreError
 from taskgraph.manager import TaskManager
-from taskgraph.store import codec, ids, layout, replace
+from taskgraph.store import codec, files, ids, layout, replace
 
 
 class Fault(NamedTuple):
@@ -82,8 +82,7 @@ def _file(root: str, task: Task) -> Iterator[Fault]:
     if missing:
         yield Fault("incomplete", task.id, f"task {task.id} has no {', '.join(missing)}", True)
     with suppress(OSError, codec.Unreadable):
-        with open(layout.task_path(root, task.id), "rb") as file:
-            said = codec.decode(file.read()).get("id")
+        said = codec.decode(regular.read(layout.task_path(root, task.id))).get("id")
         if said is not None and str(said).lstrip("#") not in (str(task.id), f"{task.id}.0"):
             text = f"task_{task.id}.json says its id is {said}; the name of the file holds"
             yield Fault("id", task.id, text, True)
@@ -115,8 +114,12 @@ def _folder(manager: TaskManager, graph: Graph) -> Iterator[Fault]:
         yield Fault("config", None, error.message, False)
     names = os.listdir(manager.root)
     for name in sorted(names):
-        if _is_leftover(name):
+        if name == ".journal":
+            yield _journal(manager.root)
+        elif replace.is_leftover(name):
             yield Fault("leftover", None, f"{name} was left by a writer that was killed", True)
+        elif name in ("run", "logs") and not os.path.isdir(os.path.join(manager.root, name)):
+            yield Fault("folder", None, f"{name} is no folder, so nothing can run; move it away", False)
         elif name.startswith("task_") and name.endswith(".json") and layout.id_of(name) is None:
             yield Fault("file_name", None, f"{name} is no name of a task file (task_N.json), so it is not read", False)
     highest = max([*graph.tasks, *graph.faults], default=0)
@@ -127,9 +130,11 @@ def _folder(manager: TaskManager, graph: Graph) -> Iterator[Fault]:
 
 def _history(manager: TaskManager) -> Iterator[Fault]:
     try:
-        with open(manager.store.history.path, "rb") as file:
-            lines = file.read().split(b"\n")
-    except OSError:
+        lines = regular.read(manager.store.history.path).split(b"\n")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        yield Fault("history", None, f"events.jsonl cannot be read: {error.strerror}", False)
         return
     for number, line in enumerate(lines, 1):
         try:
@@ -139,8 +144,12 @@ def _history(manager: TaskManager) -> Iterator[Fault]:
             yield Fault("history", None, f"events.jsonl, line {number}: no whole event; readers pass over it", False)
 
 
-def _is_leftover(name: str) -> bool:
-    return name == ".journal" or replace.is_leftover(name)
+def _journal(root: str) -> Fault:
+    try:
+        files.read_journal(root)
+    except StoreError as error:
+        return Fault("journal", None, error.message, False)
+    return Fault("leftover", None, ".journal was left by a writer that was killed; the next one finishes it", True)
 
 
 def mend(manager: TaskManager) -> list[Fault]:
@@ -158,5 +167,5 @@ def _mend(manager: TaskManager, graph: Graph) -> None:
             task.blocks = [i for i in task.blocks if i in known]
         manager.store.complete(task)
     for name in os.listdir(manager.root):
-        if _is_leftover(name) and name != ".journal":
+        if replace.is_leftover(name):
             os.unlink(os.path.join(manager.root, name))

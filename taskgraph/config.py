@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, Final
 
+from taskgraph import regular
 from taskgraph.core import fields as f
 from taskgraph.core.limits import INHERITED, PLAIN, Settings
 from taskgraph.core.task import FIELDS
@@ -34,8 +35,7 @@ def load(root: str) -> Settings:
     """
     path = os.path.join(root, "config.toml")
     try:
-        with open(path, "rb") as file:
-            raw = file.read()
+        raw = regular.read(path)
     except FileNotFoundError:
         return PLAIN
     except OSError as error:

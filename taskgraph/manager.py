@@ -5,19 +5,20 @@ Each method is one locked step: take the lock, read what it will change, change 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable
 from typing import Any
 
 from taskgraph.access import OpenStore
 from taskgraph.core import edit, moves, retry
-from taskgraph.core.edit import Edges, Ref, id_of, resolve
+from taskgraph.core.edit import Edges, Ref, Refs, id_of, resolve, several
 from taskgraph.core.fence import ANYBODY, Caller, check
 from taskgraph.core.graph import Graph
 from taskgraph.core.schedule import claimable
 from taskgraph.core.status import CANCELLED, COMPLETED, FAILED, HELD, IN_PROGRESS, PENDING, SKIPPED
 from taskgraph.core.task import Task
 from taskgraph.errors import NothingToDo, RefusedError, StoreError, UsageError
-from taskgraph.store import layout, signs
+from taskgraph.store import files, layout, signs
 
 Tasks = list[Task]
 
@@ -28,14 +29,29 @@ class TaskManager(OpenStore):
     It is opened as `OpenStore` says.
     """
 
+    @classmethod
+    def init(cls, where: str | os.PathLike[str] = ".", **options: Any) -> TaskManager:
+        """Make a store where there is none, and open it.
+
+        Args:
+            where: the folder that is to hold ``.tasks``, or a ``.tasks`` folder.
+            **options: as for the class.
+
+        Raises:
+            StoreError: it cannot be made.
+        """
+        root = layout.expected(os.fspath(where), os.getcwd())
+        files.make(root)
+        return cls(root, **options)
+
     # Making and describing tasks
 
     def create(
         self,
         subject: str,
         *,
-        blocked_by: Iterable[Ref] = (),
-        blocks: Iterable[Ref] = (),
+        blocked_by: Refs = (),
+        blocks: Refs = (),
         exist_ok: bool = False,
         **fields: Any,
     ) -> Task:
@@ -54,7 +70,7 @@ class TaskManager(OpenStore):
             RefusedError: another task has the name.
         """
         values = {"subject": subject, **edit.by_json_name(fields)}
-        edges = Edges(add_blocked_by=tuple(blocked_by), add_blocks=tuple(blocks))
+        edges = Edges(add_blocked_by=several(blocked_by), add_blocks=several(blocks))
 
         def act(graph: Graph) -> Task:
             twin = edit.claim_name(graph, values.get("name"))
@@ -113,7 +129,7 @@ class TaskManager(OpenStore):
         whole = edges.need_everything() or "name" in values or id_of(ref) is None
         return self.change(act, whole=whole)
 
-    def delete(self, refs: Sequence[Ref], *, force: bool = False, cascade: bool = False) -> tuple[list[int], list[int]]:
+    def delete(self, refs: Refs, *, force: bool = False, cascade: bool = False) -> tuple[list[int], list[int]]:
         """Delete tasks: all of them or none.
 
         Args:
@@ -129,7 +145,7 @@ class TaskManager(OpenStore):
         """
 
         def act(graph: Graph) -> tuple[list[int], list[int]]:
-            chosen = [resolve(graph, ref).id for ref in refs]
+            chosen = [resolve(graph, ref).id for ref in several(refs)]
             below = {down for task_id in chosen for down in graph.tasks[task_id].blocks}
             gone = edit.delete(graph, chosen, self.now(), force=force, cascade=cascade)
             self.store.save(graph, self.by, gone=gone)
@@ -243,7 +259,7 @@ class TaskManager(OpenStore):
 
         return self.each([ref], act)[0]
 
-    def release(self, refs: Sequence[Ref], caller: Caller = ANYBODY, *, reason: str = "") -> Tasks:
+    def release(self, refs: Refs, caller: Caller = ANYBODY, *, reason: str = "") -> Tasks:
         """Give tasks back: claimed ones at no cost, held ones to go on.
 
         Raises:
@@ -276,15 +292,15 @@ class TaskManager(OpenStore):
 
     # Decisions of people
 
-    def skip(self, refs: Sequence[Ref], reason: str = "") -> Tasks:
+    def skip(self, refs: Refs, reason: str = "") -> Tasks:
         """Waive tasks: what depends on them goes on."""
         return self._put_aside(refs, SKIPPED, reason)
 
-    def cancel(self, refs: Sequence[Ref], reason: str = "") -> Tasks:
+    def cancel(self, refs: Refs, reason: str = "") -> Tasks:
         """Cancel tasks: what depends on them does not go on."""
         return self._put_aside(refs, CANCELLED, reason)
 
-    def hold(self, refs: Sequence[Ref], reason: str = "") -> Tasks:
+    def hold(self, refs: Refs, reason: str = "") -> Tasks:
         """Hold tasks: they wait for a person.
 
         Raises:
@@ -292,7 +308,7 @@ class TaskManager(OpenStore):
         """
         return self._put_aside(refs, HELD, reason)
 
-    def _put_aside(self, refs: Sequence[Ref], to: str, reason: str) -> Tasks:
+    def _put_aside(self, refs: Refs, to: str, reason: str) -> Tasks:
         def act(graph: Graph, task: Task) -> Task:
             if to == HELD and moves.settled(task):
                 raise RefusedError(f"{task.title} is {task.status}; reopen it to have it done again", task=task.id)
@@ -301,7 +317,7 @@ class TaskManager(OpenStore):
 
         return self.each(refs, act)
 
-    def reopen(self, refs: Sequence[Ref], *, failed: bool = False, downstream: bool = False) -> tuple[Tasks, list[int]]:
+    def reopen(self, refs: Refs, *, failed: bool = False, downstream: bool = False) -> tuple[Tasks, list[int]]:
         """Begin new visits of tasks.
 
         Args:
@@ -317,14 +333,14 @@ class TaskManager(OpenStore):
         """
 
         def act(graph: Graph) -> tuple[Tasks, list[int]]:
-            chosen = [resolve(graph, ref) for ref in refs]
+            chosen = [resolve(graph, ref) for ref in several(refs)]
             if failed:
                 chosen += [t for t in graph.tasks.values() if t.status == FAILED and t not in chosen]
             at = self.now()
             stale = [i for task in chosen for i in moves.reopen(graph, task, at, downstream=downstream)]
             return chosen, sorted(set(stale) - {task.id for task in chosen})
 
-        return self.change(act, whole=failed or downstream or any(id_of(ref) is None for ref in refs))
+        return self.change(act, whole=failed or downstream or any(id_of(ref) is None for ref in several(refs)))
 
     def set_status(self, ref: Ref, status: str, caller: Caller = ANYBODY) -> tuple[Task, list[int]]:
         """Bring a task into a status by the verb that leads there.

@@ -20,20 +20,21 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 BELOW: dict[str, set[str]] = {
     "errors": set(),
+    "regular": set(),
     "core": {"errors"},
-    "config": {"core", "errors"},
-    "store": {"core", "errors"},
+    "config": {"regular", "core", "errors"},
+    "store": {"regular", "core", "errors"},
     "executor": {"core", "errors"},
-    "access": {"store", "config", "core", "errors"},
-    "manager": {"access", "store", "executor", "config", "core", "errors"},
-    "check": {"manager", "store", "config", "core", "errors"},
+    "access": {"regular", "store", "config", "core", "errors"},
+    "manager": {"regular", "access", "store", "executor", "config", "core", "errors"},
+    "check": {"regular", "manager", "store", "config", "core", "errors"},
     "plan": {"manager", "config", "core", "errors"},
-    "runner": {"manager", "store", "executor", "config", "core", "errors"},
+    "runner": {"regular", "manager", "store", "executor", "config", "core", "errors"},
     "report": {"manager", "store", "config", "core", "errors"},
     "mcp": {"runner", "report", "check", "plan", "manager", "store", "config", "core", "errors"},
     "cli": {"mcp", "runner", "report", "check", "plan", "manager", "store", "config", "core", "errors", "__version__"},
     "__main__": {"cli"},
-    "__init__": {"manager", "core"},
+    "__init__": {"manager", "core", "errors"},
 }
 """For each part what it may import, besides itself."""
 

@@ -35,9 +35,10 @@ def test_what_they_name_exists(number: int) -> None:
                 made.add(paths[-1])
             case "mkdir":
                 made.update(paths)
+                made.update(str(Path(path).parent) for path in paths)
             case "cp":
                 assert (ROOT / paths[-2]).exists(), paths[-2]
-                assert str(Path(paths[-1]).parent) in made | {"."}
+                assert {paths[-1], str(Path(paths[-1]).parent)} & (made | {"."})
             case "pip":
                 extra = re.fullmatch(r"\.(?:\[(\w+)\])?", paths[-1])
                 assert extra is not None

@@ -59,7 +59,7 @@ class Verbs(TyperGroup):
         if args and not args[0].startswith("-") and args[0] not in VERBS:
             from difflib import get_close_matches
 
-            near = get_close_matches(args[0], VERBS, 1)
+            near = get_close_matches(args[0], VERBS, 1, 0.7)
             hint = f"did you mean '{near[0]}'?" if near else "'taskgraph --help' lists the commands"
             raise UsageError(f"there is no command '{args[0]}'; {hint}")
         return super().resolve_command(ctx, args)

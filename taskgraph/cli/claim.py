@@ -30,7 +30,7 @@ def command(
     from taskgraph.manager import TaskManager
     from taskgraph.report.view import as_json as view
 
-    manager = TaskManager(ctx.obj.where)
+    manager = TaskManager(ctx.obj.where, by=owner or None)
     until = time.monotonic() + options.seconds(wait, "--wait")
     while True:
         seen = manager.store.history.size()

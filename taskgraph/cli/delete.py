@@ -28,4 +28,6 @@ def command(
     for task_id in gone:
         console.out(str(task_id) if quiet else f"deleted {task_id}")
     if freed and not quiet:
-        console.note(f"taskgraph: {', '.join(map(str, freed))} no longer wait for what was deleted")
+        ready = [task.id for task in manager.list() if task.id in freed and not task.blocked_by]
+        named = f"; ready now: {', '.join(map(str, ready))}" if ready else ""
+        console.note(f"taskgraph: unlinked from what was deleted: {', '.join(map(str, freed))}{named}")

@@ -16,7 +16,7 @@ def command(ctx: typer.Context, task: options.OneTask, as_json: options.Json = F
     manager = TaskManager(ctx.obj.where)
     graph = manager.snapshot()
     found = resolve(graph, task)
-    told = explain(graph, found, manager.clock())
+    told = explain(graph, found, manager.clock(), manager.vital(found)[1])
     if as_json:
         console.out_json(told)
     else:

@@ -18,7 +18,7 @@ def command(
     """Give a sign of life for a task in progress. Takes no lock, so it may be called often."""
     from taskgraph.manager import TaskManager
 
-    manager = TaskManager(ctx.obj.where)
+    manager = TaskManager(ctx.obj.where, by=owner or None)
     ref = options.default_task(task, manager.root)
     found = manager.get(ref)
     beaten = manager.heartbeat(found.id, options.caller(manager.root, found.id, owner, attempt, False))

@@ -23,7 +23,7 @@ def command(
     from taskgraph.core.fence import Caller
     from taskgraph.manager import TaskManager
 
-    manager = TaskManager(ctx.obj.where)
+    manager = TaskManager(ctx.obj.where, by=owner or None)
     done = manager.release(options.refs(tasks), Caller(owner, attempt, force), reason=reason)
     if force:
         see_off(manager, done)

@@ -35,7 +35,7 @@ def report(
         as_json: print JSON.
         quiet: print the id alone.
     """
-    manager = TaskManager(where)
+    manager = TaskManager(where, by=who[0] or None)
     found = manager.get(options.default_task(ref, manager.root))
     caller = options.caller(manager.root, found.id, *who)
     if _keep(manager, found, caller, said):

@@ -5,7 +5,7 @@ Pure: ids and times come as arguments, and whoever calls writes the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from taskgraph.core import moves
@@ -17,6 +17,9 @@ from taskgraph.errors import CycleError, NotFoundError, RefusedError, UsageError
 
 Ref = int | str
 """A task is named by its id (``3``, ``"3"``, ``"#3"``) or by its name."""
+
+Refs = Ref | Iterable[Ref]
+"""Tasks, or a single one."""
 
 _JSON_NAMES = {name: field.key for name, field in vars(Task).items() if field in FIELDS.values()}
 _SET_BY_VERBS = frozenset({"id", "status", "blockedBy", "unblockedBy", "blocks", "attempts", "visits", "cause"})
@@ -41,6 +44,11 @@ def id_of(ref: Ref) -> int | None:
         return as_id(ref)
     except ValueError:
         return None
+
+
+def several(refs: Refs) -> tuple[Ref, ...]:
+    """Tasks as a tuple; a single one stands for itself."""
+    return (refs,) if isinstance(refs, int | str) else tuple(refs)
 
 
 def resolve(graph: Graph, ref: Ref) -> Task:
@@ -227,13 +235,18 @@ def delete(graph: Graph, chosen: list[int], at: str, *, force: bool, cascade: bo
         others = [i for i in task.blocks if i not in going and graph.get(i) is not None]
         if others and not force:
             raise RefusedError(
-                f"{', '.join(map(str, others))} depend on {task.title}; "
+                f"{_tasks(others)} on {task.title}; "
                 "--force unlinks them, --cascade deletes them too",
                 task=task_id, blocks=others,
             )  # fmt: skip
     for task_id in gone:
         _cut_out(graph, graph.tasks[task_id], going, at)
     return gone
+
+
+def _tasks(ids: list[int]) -> str:
+    names = ", ".join(map(str, ids))
+    return f"tasks {names} depend" if len(ids) > 1 else f"task {names} depends"
 
 
 def _cut_out(graph: Graph, task: Task, going: set[int], at: str) -> None:

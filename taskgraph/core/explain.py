@@ -7,7 +7,8 @@ from typing import Any
 from taskgraph.core.fields import parse_time
 from taskgraph.core.graph import Graph
 from taskgraph.core.moves import holder
-from taskgraph.core.rules import planned_delay, readiness
+from taskgraph.core.retry import describe
+from taskgraph.core.rules import planned_delay, readiness, state
 from taskgraph.core.status import COMPLETED, FAILED, HELD, IN_PROGRESS, PENDING
 from taskgraph.core.task import Task
 
@@ -71,7 +72,7 @@ def why(graph: Graph, task: Task | None, task_id: int, now: float) -> str:
     """What holds one task, in a few words, without its blockers."""
     if task is None:
         fault = graph.faults.get(task_id)
-        return f"its file cannot be read ({fault.message})" if fault else "there is no such task"
+        return f"cannot be read ({fault.message})" if fault else "does not exist"
     if task.status == IN_PROGRESS:
         return f"is in progress with {holder(task)}"
     if task.status == HELD:
@@ -80,7 +81,8 @@ def why(graph: Graph, task: Task | None, task_id: int, now: float) -> str:
         return task.status + (f": {task.reason}" if task.reason else "")
     ready = readiness(graph, task, now)
     if ready.state == "delayed":
-        return f"waits {ready.seconds:.1f} s more before its retry"
+        last = f" (last attempt: {describe(task.attempts[-1])})" if task.attempts else ""
+        return f"waits {ready.seconds:.1f} s more before its retry{last}"
     if ready.state == "ready":
         if not task.manual:
             return "is ready to run"
@@ -88,13 +90,14 @@ def why(graph: Graph, task: Task | None, task_id: int, now: float) -> str:
     return "waits for " + ", ".join(map(str, ready.waits_for))
 
 
-def explain(graph: Graph, task: Task, now: float) -> dict[str, Any]:
+def explain(graph: Graph, task: Task, now: float, silent: bool = False) -> dict[str, Any]:
     """Why a task stands where it stands.
 
     Args:
         graph: the task and everything above it.
         task: the task.
         now: seconds since 1970.
+        silent: whether its last sign of life is older than its limit.
 
     Returns:
         ``task``, ``state``, ``text`` (one paragraph), ``blockers`` (everything it waits for: ``task``, ``status``,
@@ -114,6 +117,8 @@ def explain(graph: Graph, task: Task, now: float) -> dict[str, Any]:
         if ring:
             causes = sorted(set(ring))
             text += f". It waits for itself: {' → '.join(map(str, ring))}; take one of these edges away"
+            others = [f"{i} {why(graph, graph.get(i), i, now)}" for i, ups in rows[1:] if not ups]
+            text += f". Besides, {'; '.join(others[:_MOST])}" if others else ""
         elif rows[1:]:
             text += _down_to_roots(graph, rows, causes, now)
         elif ready.state == "delayed" and task.attempts:
@@ -128,7 +133,10 @@ def explain(graph: Graph, task: Task, now: float) -> dict[str, Any]:
         text += f". 'taskgraph complete', 'reopen', 'skip', 'cancel' or 'fail' {task.id} settles it"
     elif task.status == COMPLETED and task.stale:
         text += ", but an upstream was reopened since"
-    return {"task": task.id, "state": ready.state, "text": text + ".", "blockers": blockers, "rootCauses": causes}
+    elif silent:
+        text += ", and has given no sign of life for longer than its limit: it has stalled"
+    shown = state(graph, task, now, silent)
+    return {"task": task.id, "state": shown, "text": text + ".", "blockers": blockers, "rootCauses": causes}
 
 
 def _sentence_start(task: Task) -> str:

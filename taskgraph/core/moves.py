@@ -62,8 +62,7 @@ def start(
         raise refuse(task, IN_PROGRESS)
     if not force:
         require_ready(graph, task, float("inf") if waited else parse_time(at), "start")
-    number = max((a["number"] for a in task.attempts), default=0)
-    number = max(number, floor) + 1
+    number = next_number(task, floor)
     rung = "retry" if retry.used(task.tries) else "first"
     attempt: Attempt = {"number": number, "visit": task.visit, "rung": rung, "startedAt": at}
     attempt.update({key: value for key, value in facts.items() if value})  # type: ignore[typeddict-item]
@@ -72,6 +71,11 @@ def start(
     note: dict[str, Any] = {"attempt": number, **({"forced": True} if force else {})}
     move(graph, task, IN_PROGRESS, "started", at, note, startedAt=at, owner=facts.get("owner"))
     return attempt
+
+
+def next_number(task: Task, floor: int) -> int:
+    """The number that the next attempt of a task will have."""
+    return max(floor, *(attempt["number"] for attempt in task.attempts), 0) + 1
 
 
 def require_ready(graph: Graph, task: Task, now: float, what: str) -> None:

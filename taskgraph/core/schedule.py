@@ -66,7 +66,7 @@ class Frontier:
 
     def concerns(self, task: Task) -> bool:
         """Whether the run is about a task and could start it."""
-        return (self.scope is None or task.id in self.scope) and bool(task.data.get("command"))
+        return (self.scope is None or task.id in self.scope) and "command" in task.data
 
     def due(self, wall: float, now: float) -> None:
         """Look again at the tasks whose delay is over."""
@@ -121,7 +121,7 @@ def plan(graph: Graph, scope: set[int] | None) -> list[int]:
     start: list[tuple[int, int]] = []
     order: list[int] = []
     for task_id, task in graph.tasks.items():
-        if task.status == PENDING and task.data.get("command") and (scope is None or task_id in scope):
+        if task.status == PENDING and "command" in task.data and (scope is None or task_id in scope):
             waits[task_id] = len(task.blocked_by)
             if not task.blocked_by:
                 start.append((-task.priority, task_id))

@@ -199,7 +199,7 @@ class Task:
     @property
     def manual(self) -> bool:
         """Whether a person or an agent completes the task, since nothing runs for it."""
-        return not self.data.get("command") and not self.data.get("worker") and not self.data.get("workers")
+        return "command" not in self.data and not self.data.get("worker") and not self.data.get("workers")
 
     @property
     def title(self) -> str:

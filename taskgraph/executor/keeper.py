@@ -160,7 +160,12 @@ class Keeper:
                 pass
             # Something in the background still holds it, or the new name is taken.
             os.close(log)
-        log = os.open(path, _LOG_FLAGS | os.O_CREAT, 0o666)
+        try:
+            log = os.open(path, _LOG_FLAGS | os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            # Somebody tidied up while the run went on.
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            log = os.open(path, _LOG_FLAGS | os.O_CREAT, 0o666)
         until = time.monotonic() + _LOOKED_AT
         while True:
             try:

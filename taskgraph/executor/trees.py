@@ -14,7 +14,7 @@ from contextlib import suppress
 import psutil
 
 from taskgraph.executor.keeper import start_ticks
-from taskgraph.executor.records import Process, system
+from taskgraph.executor.records import Process, Record, system
 
 
 def is_same(process: Process) -> bool:
@@ -74,12 +74,25 @@ class Tree:
     def send(self, number: signal.Signals) -> int:
         """Signal every process of the attempt once; returns how many there were."""
         members = self.members()
+        if number == signal.SIGTERM and self.first is not None:
+            # A shell must have its signal before what it waits for has ended, or it goes on without it.
+            members.sort(key=lambda process: self.first is None or process.pid != self.first.pid)
         for process in members:
             with suppress(psutil.Error, OSError):
                 process.send_signal(number)
                 if number == signal.SIGTERM:
                     process.send_signal(signal.SIGCONT)
         return len(members)
+
+
+def wake(record: Record) -> None:
+    """Let a keeper that was stopped go on: only it can tell of the end of what was killed."""
+    header = record.read().header
+    if "pid" in header:
+        keeper = Process(header["pid"], header["ticks"], (header["host"], header["boot"], header["ns"]))
+        if is_same(keeper):
+            with suppress(OSError):
+                os.kill(keeper.pid, signal.SIGCONT)
 
 
 def _session(pid: int) -> int:

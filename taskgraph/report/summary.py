@@ -116,7 +116,7 @@ def summary(graph: Graph, outcome: Outcome, root: str, now: float) -> list[str]:
     words = [f"{count} {word}" for word, count in counts.items()]
     if outcome.counts.get("recovered"):
         words[[*counts].index("completed")] += f" ({outcome.counts['recovered']} recovered)"
-    lines = [f"{', '.join(words) or 'nothing to do'}; {outcome.attempts} attempts in {span(outcome.seconds)}"]
+    lines = [f"{', '.join(words) or 'nothing to do'}; {_attempts(outcome.attempts)} in {span(outcome.seconds)}"]
     if outcome.reason:
         lines.append(f"ended early: {outcome.reason}")
     for text in outcome.faults.values():
@@ -133,6 +133,10 @@ def summary(graph: Graph, outcome: Outcome, root: str, now: float) -> list[str]:
         lines.append(f"first failure: {title(graph, first.id)}: {first.reason}{where}")
         lines.append("'taskgraph reopen --failed' has them done again")
     return lines
+
+
+def _attempts(count: int) -> str:
+    return "1 attempt" if count == 1 else f"{count} attempts"
 
 
 def _waiting(graph: Graph, outcome: Outcome, now: float) -> list[str]:

@@ -62,7 +62,7 @@ def row(graph: Graph, task: Task, now: float, silent: bool) -> tuple[str, str, s
     elif ready.state == "delayed":
         waits = f"{ready.seconds:.0f} s"
     elif task.status == HELD or task.cause:
-        waits = task.reason or "← " + ", ".join(map(str, task.cause))
+        waits = task.reason or ("← " + ", ".join(map(str, task.cause)) if task.cause else "")
     else:
         waits = task.reason
     if task.stale:

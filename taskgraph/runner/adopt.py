@@ -66,16 +66,7 @@ class Survey:
             return end
         if alive:
             return ALIVE
-        if held(layout.log_path(self.root, task_id, attempt)) or self._something_lives(record, task_id, attempt):
-            return ORPHAN
-        return lost(task_id, attempt)
-
-    def _something_lives(self, record: Record, task_id: int, attempt: int) -> bool:
-        """Whether there are processes of an attempt, even such as send their output elsewhere and so hold no lock."""
-        # Imported here: it takes psutil, and only a dead keeper raises the question.
-        from taskgraph.executor.trees import Tree
-
-        return bool(Tree(record.started.get((task_id, attempt)), marks(self.root, task_id, attempt)).members())
+        return ORPHAN if something_lives(self.root, task_id, attempt, record) else lost(task_id, attempt)
 
     def clean(self, tasks: Iterable[Task]) -> None:
         """Remove the files of runners and keepers that are gone and of attempts that are over.
@@ -100,6 +91,25 @@ class Survey:
                         _remove(entry.path)
                 elif kind == "tmp" and _is_old(entry):
                     _remove(entry.path)
+
+
+def something_lives(root: str, task_id: int, attempt: int, record: Record) -> bool:
+    """Whether something of an attempt lives, even such as sends its output elsewhere and so holds no lock.
+
+    Args:
+        root: the ``.tasks`` folder.
+        task_id: the task.
+        attempt: the number of the attempt.
+        record: what its keeper wrote down, as far as it is known.
+    """
+    if held(layout.log_path(root, task_id, attempt)):
+        return True
+    if (task_id, attempt) in record.ended:
+        return False
+    # Imported here: it takes psutil, and only an attempt without a recorded end raises the question.
+    from taskgraph.executor.trees import Tree
+
+    return bool(Tree(record.started.get((task_id, attempt)), marks(root, task_id, attempt)).members())
 
 
 def _over(task: Task) -> tuple[int, int]:

@@ -10,13 +10,17 @@ import os
 from contextlib import suppress
 from typing import Any
 
+from taskgraph import regular
 from taskgraph.core.graph import Graph
 from taskgraph.core.retry import COMPLETED, FAILED
-from taskgraph.core.task import Attempt, Task
+from taskgraph.core.task import Task
 from taskgraph.errors import StoreError
 from taskgraph.executor.local import Job
 from taskgraph.executor.records import Exit
 from taskgraph.store import codec, layout
+
+LONGEST_RESULT = 64 << 20
+"""Bytes that a result may have."""
 
 _LEFT = ("out", "report", "beat")
 
@@ -26,13 +30,12 @@ def marks(root: str, task_id: int, attempt: int) -> dict[str, str]:
     return {"TASKGRAPH_DIR": root, "TASKGRAPH_TASK_ID": str(task_id), "TASKGRAPH_ATTEMPT": str(attempt)}
 
 
-def build(root: str, graph: Graph, task: Task, attempt: Attempt) -> Job:
+def build(root: str, graph: Graph, task: Task, number: int) -> Job:
     """The job of an attempt; writes its inputs where its upstreams left results.
 
     Raises:
         StoreError: the inputs cannot be written.
     """
-    number = attempt["number"]
     watch = {what: layout.run_path(root, task.id, number, what) for what in _LEFT}
     env = {
         **task.env,
@@ -66,6 +69,7 @@ def _inputs(root: str, graph: Graph, task: Task, number: int) -> str:
     if results or not os.path.exists(path):
         beside = f"{path}.{os.getpid()}.tmp"
         try:
+            os.makedirs(f"{root}/run", exist_ok=True)
             with open(beside, "wb") as file:
                 file.write(codec.line_json(results))
             os.replace(beside, path)
@@ -105,10 +109,7 @@ def judge(root: str, end: Exit) -> tuple[dict[str, Any], Any]:
 
 
 def _read(root: str, end: Exit, what: str) -> Any:
-    # A pipe in its place must not make the run wait for somebody who writes to it.
-    fd = os.open(layout.run_path(root, end.task, end.attempt, what), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with open(fd, "rb") as file:
-        return codec.decode_any(file.read())
+    return codec.decode_any(regular.read(layout.run_path(root, end.task, end.attempt, what), LONGEST_RESULT))
 
 
 def clear(root: str, end: Exit, task: Task) -> None:

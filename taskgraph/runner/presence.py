@@ -35,13 +35,16 @@ class Presence:
 
     def __enter__(self) -> Presence:
         try:
-            for folder in ("run", "logs"):
-                os.makedirs(f"{self.root}/{folder}", exist_ok=True)
-            while not self._take():
-                pass
+            self._appear()
         except OSError as error:
-            raise StoreError(f"{self.root}/run", f"cannot be written: {error.strerror}") from None
+            raise StoreError(error.filename or f"{self.root}/run", f"cannot be written: {error.strerror}") from None
         return self
+
+    def _appear(self) -> None:
+        for folder in ("run", "logs"):
+            os.makedirs(f"{self.root}/{folder}", exist_ok=True)
+        while not self._take():
+            pass
 
     def _take(self) -> bool:
         """Make and lock the file; False if another run tidied it away in between."""
@@ -66,3 +69,7 @@ class Presence:
             self._next = now + _BEAT
             with suppress(OSError):
                 os.utime(self._fd)
+                if not os.fstat(self._fd).st_nlink:
+                    # Somebody tidied up in here: be known again.
+                    os.close(self._fd)
+                    self._appear()

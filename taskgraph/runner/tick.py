@@ -311,14 +311,20 @@ class Run:
                     continue
                 self._record(each, end, at, recorded)
             self.frontier.offer(graph.touched, wall, now)
-            if not self._stopping:
-                started = self._start_ready(at, now)
+            fault = None
+            try:
+                self._start_ready(at, now, started)
+            except StoreError as error:
+                fault = error
             events = list(graph.events)
             attempts = [*(each.task for each, _ in ended), *(job.task for job in started)]
             self.writer.commit(now, attempts, lambda: self._executor.start(started), self._busy)
             self.others.wrote()
         for event in events:
             self.tell(event)
+        if fault is not None:
+            # What ended is on record all the same.
+            raise fault
         for end, task in recorded:
             jobs.clear(self.root, end, task)
 
@@ -396,10 +402,11 @@ class Run:
             self.reason = self.reason or "a task failed"
             self._stop_all(time.monotonic())
 
-    def _start_ready(self, at: str, now: float) -> list[Job]:
-        started: list[Job] = []
-        if self.frontier.ready and self._free > 0:
-            self._await_keeper()
+    def _start_ready(self, at: str, now: float, started: list[Job]) -> None:
+        """Start what is ready while there are slots, adding the jobs to those that are started."""
+        if self._stopping or not self.frontier.ready or self._free <= 0:
+            return
+        self._await_keeper()
         while self._free > 0 and (task_id := self.frontier.pop()) is not None:
             task = self.graph.tasks[task_id]
             if self.store.changed_on_disk(task):
@@ -410,12 +417,12 @@ class Run:
             if predecessor_lives(self.root, task, floor):
                 self.frontier.offer_later(task_id, now + LOOK)
                 continue
+            number = moves.next_number(task, floor)
+            job = jobs.build(self.root, self.graph, task, number)
             try:
-                attempt = moves.start(self.graph, task, at, floor=floor, waited=True, process=self._executor.name)
+                moves.start(self.graph, task, at, floor=floor, waited=True, process=self._executor.name)
             except RefusedError:
                 continue
-            number = attempt["number"]
             self._logged[task_id] = number
             self.watched.add(task_id, number, self._executor.record, self._limits(task), now)
-            started.append(jobs.build(self.root, self.graph, task, attempt))
-        return started
+            started.append(job)

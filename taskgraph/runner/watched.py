@@ -87,7 +87,11 @@ class Watched:
     def press(self, now: float) -> None:
         """Kill the tree if its grace is over; again and again until it is gone."""
         if self.outcome and now >= self._kill_at:
+            # Imported here, as in `tree`.
+            from taskgraph.executor.trees import wake
+
             self.tree().send(signal.SIGKILL)
+            wake(self.record)
             self._ask_at = float("inf")
             self._kill_at = now + _AGAIN
         elif now >= self._ask_at:

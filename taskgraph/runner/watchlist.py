@@ -198,4 +198,5 @@ def predecessor_lives(root: str, task: Task, floor: int) -> bool:
         return held(layout.log_path(root, task.id, floor))
     if last is None or "process" not in last or "exitCode" in last or "signal" in last:
         return False
-    return held(layout.log_path(root, task.id, number))
+    record = Record(layout.keeper_path(root, last["process"])).read()
+    return adopt.something_lives(root, task.id, number, record)

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from taskgraph import regular
 from taskgraph.store.codec import line_json
 
 Event = dict[str, Any]
@@ -64,7 +65,7 @@ class History:
             if os.fstat(self._fd).st_nlink:
                 return self._fd
             self.close()
-        self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        self._fd = regular.open_file(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         self._size = -1
         return self._fd
 
@@ -87,7 +88,7 @@ class History:
     def read(self, offset: int = 0) -> tuple[list[Event], int]:
         """The whole events from a byte offset on, and the offset behind the last whole line."""
         try:
-            with open(self.path, "rb") as file:
+            with open(regular.open_file(self.path), "rb") as file:
                 file.seek(offset)
                 block = file.read()
         except OSError:

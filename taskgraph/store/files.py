@@ -9,8 +9,9 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Any, Final
 
+from taskgraph import regular
 from taskgraph.core.graph import Graph
 from taskgraph.core.task import FIELDS, FIRST, MISSING, Task
 from taskgraph.errors import RefusedError, StoreError, TaskgraphError
@@ -22,6 +23,7 @@ from taskgraph.store.spares import Spares
 
 _EDGES: Final = frozenset({"blockedBy", "unblockedBy", "blocks"})
 _JOURNAL: Final = ".journal"
+_JOURNAL_KEYS: Final = frozenset({"events", "by", "size", "files", "gone"})
 
 
 class Store(Reader):
@@ -216,10 +218,8 @@ class Store(Reader):
 
     def _finish_journal(self) -> bool:
         """Carry out a change that was written down, if there is one; may be done any number of times."""
-        try:
-            with open(f"{self.root}/{_JOURNAL}", "rb") as file:
-                journal = json.loads(file.read())
-        except FileNotFoundError:
+        journal = read_journal(self.root)
+        if journal is None:
             return False
         if journal["events"] and self.history.size() == journal["size"]:
             self.history.append(journal["events"], journal["by"], durable=self.durable)
@@ -288,6 +288,24 @@ class Store(Reader):
         if highest > ids.highest_given(self.root):
             with self._faults():
                 ids.reserve(self.root, highest)
+
+
+def read_journal(root: str) -> dict[str, Any] | None:
+    """The change that a killed writer had written down, if there is one.
+
+    Raises:
+        StoreError: the file makes no sense.
+    """
+    path = f"{root}/{_JOURNAL}"
+    try:
+        journal = json.loads(regular.read(path))
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        journal = None
+    if not isinstance(journal, dict) or not journal.keys() >= _JOURNAL_KEYS:
+        raise StoreError(path, "is no journal of taskgraph; move it away")
+    return journal
 
 
 def make(root: str) -> bool:

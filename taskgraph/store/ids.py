@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from taskgraph import regular
 from taskgraph.store import layout, replace
 from taskgraph.store.events import History
 
@@ -39,8 +40,7 @@ def reserve(root: str, high: int) -> None:
 def highest_given(root: str) -> int:
     """The highest id ever given out: from the mark or, where that is lost, from files, logs and history."""
     try:
-        with open(f"{root}/{_MARK}", encoding="ascii") as file:
-            high = int(file.read())
+        high = int(regular.read(f"{root}/{_MARK}", 1000))
         if high >= 0:
             return high
     except (OSError, ValueError):

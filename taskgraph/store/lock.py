@@ -21,6 +21,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
+from taskgraph import regular
 from taskgraph.core.fields import format_time
 from taskgraph.errors import LockedError, StoreError
 
@@ -56,7 +57,7 @@ class Record(NamedTuple):
 def read(path: str) -> Record | None:
     """What stands in a lock file, or None where that makes no sense."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = regular.open_file(path)
     except OSError:
         return None
     try:
@@ -150,7 +151,7 @@ class StoreLock:
 
     def _take_at_once(self) -> bool:
         while True:
-            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+            fd = regular.open_file(self.path, os.O_RDWR | os.O_CREAT, _MODE)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if os.fstat(fd).st_nlink:

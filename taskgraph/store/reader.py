@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from taskgraph import regular
 from taskgraph.core.graph import Graph
 from taskgraph.core.task import FieldError, Task, normalise
 from taskgraph.errors import StoreError
@@ -59,7 +60,7 @@ class Reader:
     def _read_file(self, task_id: int, decode: Callable[[bytes], dict[str, Any]]) -> Task | None:
         path = f"{self.root}/task_{task_id}.json"
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = regular.open_file(path)
         except FileNotFoundError:
             if os.path.islink(path):
                 raise StoreError(path, "is a link to a file that is not there") from None

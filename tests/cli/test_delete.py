@@ -26,14 +26,14 @@ def test_refused_where_others_depend_on_it(chain: Keyboard) -> None:
     told = chain.json("delete", "1", code=6)
     assert told["error"]["blocks"] == [2]
     assert "--cascade" in chain.refused(6, "delete", "1")
-    assert "depend on" in chain.refused(6, "delete", "3", "1")
+    assert "depends on" in chain.refused(6, "delete", "3", "1")
     assert chain.store.path(3).exists()
 
 
 def test_force_unlinks_and_says_so(chain: Keyboard) -> None:
     told = chain.ok("delete", "1", "--force")
     assert told.out == "deleted 1\n"
-    assert told.err == "taskgraph: 2 no longer wait for what was deleted\n"
+    assert told.err == "taskgraph: unlinked from what was deleted: 2; ready now: 2\n"
     assert chain.store.read(2)["blockedBy"] == []
     assert chain.json("get", "2")["state"] == "ready"
 

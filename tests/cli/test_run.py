@@ -156,7 +156,7 @@ def test_the_summary_is_appended_to_the_page_of_a_workflow(store: StoreBox) -> N
     (store.folder / "page").write_text("before\n")
     store.run(expect=1, env=clean_environment(GITHUB_STEP_SUMMARY=str(store.folder / "page")))
     page = (store.folder / "page").read_text()
-    assert page.startswith("before\n### taskgraph run\n\n````text\n1 failed; 1 attempts")
+    assert page.startswith("before\n### taskgraph run\n\n````text\n1 failed; 1 attempt in")
     assert page.count("````") == 2
     store.run(expect=1, env=clean_environment(GITHUB_STEP_SUMMARY="/nowhere/page"))
 
@@ -191,7 +191,7 @@ def test_the_live_view_without_colours(store: StoreBox) -> None:
 def test_quiet_in_a_terminal_shows_the_summary_alone(store: StoreBox) -> None:
     store.write(1, "true")
     drawn = in_terminal(store, "run", "-q")
-    assert drawn.startswith("1 completed; 1 attempts in ")
+    assert drawn.startswith("1 completed; 1 attempt in ")
 
 
 def test_the_summary_says_how_many_of_the_completed_were_recovered(tg: Keyboard) -> None:

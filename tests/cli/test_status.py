@@ -73,7 +73,7 @@ def test_explain_a_cycle_and_a_missing_task(tg: Keyboard) -> None:
     tg.store.write(2, blockedBy=[1])
     tg.store.write(3, blockedBy=[9])
     assert "1 → 2 → 1" in tg.ok("explain", "1").out
-    assert "9 there is no such task" in tg.ok("explain", "3").out
+    assert "9 does not exist" in tg.ok("explain", "3").out
     tg.store.path(9).write_text("{")
     assert "cannot be read" in tg.ok("explain", "3").out
 

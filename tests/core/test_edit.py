@@ -205,7 +205,7 @@ def test_a_name_belongs_to_one_task() -> None:
 
 def test_deleting_what_others_depend_on_is_refused_naming_them() -> None:
     graph = chain(3)
-    with pytest.raises(RefusedError, match="2 depend on task 1") as caught:
+    with pytest.raises(RefusedError, match="task 2 depends on task 1") as caught:
         edit.delete(graph, [1], AT, force=False, cascade=False)
     assert caught.value.details["blocks"] == [2]
     assert sorted(graph.tasks) == [1, 2, 3]

@@ -58,8 +58,8 @@ def test_missing_and_unreadable_tasks_are_told_apart() -> None:
     graph = graph_of(task(3, up=(1, 2)))
     graph.faults[2] = StoreError("task_2.json", "the file is empty")
     text = str(told(graph, 3)["text"])
-    assert "1 there is no such task" in text
-    assert "2 its file cannot be read (task_2.json: the file is empty)" in text
+    assert "1 does not exist" in text
+    assert "2 cannot be read (task_2.json: the file is empty)" in text
 
 
 def test_a_ring_is_named_in_the_direction_of_its_edges() -> None:
@@ -97,7 +97,7 @@ def test_two_roots_of_one_ending() -> None:
 def test_a_delay_is_told_in_seconds_and_a_clock_that_was_changed_is_told_too() -> None:
     attempts = [{"number": 1, "outcome": "failed", "retryIn": 30}]
     soon = graph_of(task(1, attempts=attempts, notBefore=format_time(NOW + 12)))
-    assert told(soon, 1)["text"] == "Task 1 waits 12.0 s more before its retry."
+    assert told(soon, 1)["text"] == "Task 1 waits 12.0 s more before its retry (last attempt: failed)."
     far = graph_of(task(1, attempts=attempts, notBefore=format_time(NOW + 86400)))
     assert "the clock has changed" in str(told(far, 1)["text"])
 

@@ -102,7 +102,7 @@ def test_setting_what_is_there_already_changes_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("data", "manual"),
-    [({}, True), ({"command": ""}, True), ({"command": []}, True), ({"command": "true"}, False),
+    [({}, True), ({"command": ""}, False), ({"command": []}, False), ({"command": "true"}, False),
      ({"worker": "w"}, False), ({"workers": ["w"]}, False)],
 )  # fmt: skip
 def test_a_task_without_command_and_worker_is_manual(data: dict[str, Any], manual: bool) -> None:

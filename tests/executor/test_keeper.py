@@ -146,6 +146,7 @@ def test_a_folder_that_cannot_be_entered_is_no_end_of_the_keeper(box, cwd):
 
 def test_a_log_that_cannot_be_made_is_no_end_of_the_keeper(box):
     job = box.job(1, "/bin/true")
+    (box.folder / "no").write_text("")
     box.give({**job, "log": str(box.folder / "no" / "log")})
     end = box.hear()
     assert end["exit"] == 126
@@ -299,3 +300,10 @@ def test_a_record_on_a_full_disk_is_written_once_there_is_room(tmp_path, small_d
     small_disk.make_room()
     assert box.process.wait(10) == 0
     assert Record(str(box.path)).read().ended[1, 1].facts["exitCode"] == 5
+
+
+def test_a_folder_of_logs_that_somebody_removed_is_made_again(box):
+    job = box.job(1, "/bin/echo", "said")
+    box.give({**job, "log": str(box.folder / "new" / "log")})
+    assert box.hear()["exit"] == 0
+    assert (box.folder / "new" / "log").read_text() == "said\n"

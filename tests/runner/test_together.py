@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 
 import pytest
@@ -287,3 +288,38 @@ def test_a_target_that_gets_a_new_upstream_meanwhile_takes_it_along(store, gate)
     assert store.ends(run) == 0
     assert sorted(store.lines("order")) == ["1", "2", "3"]
     assert store.lines("order")[-1] == "2"
+
+
+def test_a_run_whose_folders_are_tidied_away_loses_nothing(store, gate):
+    store.write(1, f"echo up >> up; {gate.wait}; echo 1 >> order")
+    store.write(2, "echo 2 >> order", blockedBy=[1])
+    run = store.start("-j", "2")
+    store.wait_for("up")
+    shutil.rmtree(store.tasks / "run")
+    until(lambda: list((store.tasks / "run").glob("r*.lock")), "the runner to make itself known again")
+    gate.open()
+    assert store.ends(run) == 0
+    assert store.lines("order") == ["1", "2"]
+    assert store.status(2) == "completed"
+
+
+def test_a_keeper_that_was_stopped_is_woken_when_its_work_is_killed(store):
+    store.write(1, "kill -STOP $PPID; touch up; sleep 60", timeout=0.5)
+    store.go(grace=0.2)
+    assert store.outcomes(1) == ["timeout"]
+
+
+def test_no_second_copy_starts_beside_an_orphan_that_writes_to_no_log_and_was_forgotten_by_hand(store):
+    command = "exec > /dev/null 2>&1; echo begin >> trace; echo up >> up; sleep 1.5; echo end >> trace"
+    store.write(1, command)
+    run = store.start()
+    store.wait_for("up")
+    until(lambda: store.read(1).get("status") == "in_progress", "the start in the file")
+    run.kill()
+    run.wait()
+    for keeper in store.keepers():
+        keeper.kill()
+    told = {**store.read(1), "status": "pending"}
+    store.path(1).write_text(json.dumps(told))
+    store.run(expect=0)
+    assert store.lines("trace") == ["begin", "end", "begin", "end"]
