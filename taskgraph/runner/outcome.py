@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from taskgraph.core.explain import roots
 from taskgraph.core.graph import Graph
 from taskgraph.core.rules import recovered
-from taskgraph.core.status import CANCELLED, COMPLETED, FAILED, SETTLED
+from taskgraph.core.status import CANCELLED, FAILED, SETTLED
 from taskgraph.core.task import Task
 from taskgraph.errors import EXIT_FAILED, EXIT_OK, EXIT_STORE, EXIT_WAITING
 
@@ -88,8 +88,3 @@ def _failed(graph: Graph, task: Task) -> bool:
     if task.status == CANCELLED and task.cause:
         return any(graph.tasks[i].status == FAILED for i in roots(graph, task) if i in graph.tasks)
     return False
-
-
-def done(graph: Graph) -> int:
-    """How many tasks are completed."""
-    return sum(1 for task in graph.tasks.values() if task.status == COMPLETED)
