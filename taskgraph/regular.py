@@ -17,12 +17,21 @@ def open_file(path: str, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
     Raises:
         OSError: it cannot be opened, or it is no regular file.
     """
+    return open_known(path, flags, mode)[0]
+
+
+def open_known(path: str, flags: int = os.O_RDONLY, mode: int = 0o666) -> tuple[int, os.stat_result]:
+    """The same, with what the file is.
+
+    Raises:
+        OSError: it cannot be opened, or it is no regular file.
+    """
     fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, mode)
-    kind = os.fstat(fd).st_mode
-    if stat.S_ISREG(kind):
-        return fd
+    st = os.fstat(fd)
+    if stat.S_ISREG(st.st_mode):
+        return fd, st
     os.close(fd)
-    if stat.S_ISDIR(kind):
+    if stat.S_ISDIR(st.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     raise OSError(errno.EINVAL, "it is no regular file", path)
 

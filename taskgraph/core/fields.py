@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 STATUSES = ("pending", "in_progress", "completed", "failed", "skipped", "cancelled", "held")
@@ -281,4 +282,11 @@ def parse_time(text: str) -> float:
 
 def format_time(seconds: float) -> str:
     """ISO 8601 in UTC with milliseconds and ``Z``, of seconds since 1970."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    whole, rest = divmod(round(seconds * 1e6), 1_000_000)
+    return f"{_second(whole)}.{rest // 1000:03d}Z"
+
+
+@lru_cache(maxsize=8)
+def _second(seconds: int) -> str:
+    # Kept, since a run names the same second again and again.
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").removesuffix("+00:00")

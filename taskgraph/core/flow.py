@@ -93,6 +93,8 @@ def recompute(graph: Graph, task: Task, at: str) -> bool:
     """End the task if its rule has become unreachable, revive it if the rule is reachable again; True if its status changed."""
     if task.status != PENDING and not ended_by_cascade(task):
         return False
+    if not task.upstream:
+        return _end(graph, task, None, at)
     said = outcomes_of(graph, task)
     unreachable = verdict(task.trigger_rule, said.values()) == UNREACHABLE
     return _end(graph, task, ending(said) if unreachable else None, at)

@@ -37,6 +37,9 @@ class Limits(NamedTuple):
     asked_retries: bool
 
 
+_INHERITED: Final = frozenset(INHERITED)
+_PLAIN: Final = Limits._make([*(FIELDS[key].default for key in INHERITED), DEFAULT_LEASE, False])
+
 Settings = Mapping[str, Any]
 """``defaults``: JSON names to values; ``workers``: names to profiles of the same kind; ``resources``: names to capacities."""
 
@@ -48,6 +51,8 @@ def resolve(task: Task, settings: Settings) -> Limits:
     """The limits that hold for a task at this moment."""
     data, defaults = task.data, settings["defaults"]
     profile = settings["workers"].get(data.get("worker", ""), {})
+    if not defaults and not profile and _INHERITED.isdisjoint(data):
+        return _PLAIN
     values: list[Any] = [
         data[key] if key in data else profile[key] if key in profile else defaults.get(key, FIELDS[key].default)
         for key in INHERITED

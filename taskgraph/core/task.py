@@ -172,23 +172,25 @@ class Task:
     @property
     def upstream(self) -> list[int]:
         """Every task this one waits for or has waited for."""
-        return self.blocked_by + self.unblocked_by
+        data = self.data
+        return [*data.get("blockedBy", ()), *data.get("unblockedBy", ())]
 
     @property
     def visit(self) -> int:
         """The number of the present visit, from 1."""
-        return max(1, self.visits)
+        visits: int = self.data.get("visits", 1)
+        return max(1, visits)
 
     @property
     def tries(self) -> list[Attempt]:
         """The attempts of the present visit, the oldest first."""
         visit = self.visit
-        return [a for a in self.attempts if a.get("visit", 1) == visit]
+        return [a for a in self.data.get("attempts", ()) if a.get("visit", 1) == visit]
 
     @property
     def current(self) -> Attempt | None:
         """The attempt that is under way, if one is."""
-        attempts = self.attempts
+        attempts: list[Attempt] | None = self.data.get("attempts")
         return attempts[-1] if attempts and "outcome" not in attempts[-1] else None
 
     @property

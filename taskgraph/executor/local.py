@@ -5,7 +5,6 @@ Knows how to bring up a keeper, hand it jobs and hear of their ends; decides not
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import subprocess
@@ -13,6 +12,7 @@ import sys
 import time
 from typing import Any, NamedTuple
 
+from taskgraph import lines
 from taskgraph.executor import keeper
 from taskgraph.executor.records import Exit, Record, parse_exit, system
 
@@ -57,7 +57,7 @@ class LocalExecutor:
         self.name = name
         self.record = Record(path)
         host, boot, ns = system()
-        header = json.dumps({"keeper": name, "host": host, "boot": boot, "ns": ns})
+        header = lines.dump({"keeper": name, "host": host, "boot": boot, "ns": ns}).decode()
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", keeper.__file__, path, header],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -85,8 +85,7 @@ class LocalExecutor:
 
     def start(self, jobs: list[Job]) -> None:
         """Hand over jobs; never blocks."""
-        for job in jobs:
-            self._unsent += json.dumps(job._asdict(), ensure_ascii=True).encode() + b"\n"
+        self._unsent += b"".join([lines.dump(job._asdict()) for job in jobs])
         self.flush()
 
     @property
@@ -112,8 +111,8 @@ class LocalExecutor:
     def hear(self) -> tuple[list[Exit], bool]:
         """The ends that the keeper has told of, and whether it still lives; call when `fd` can be read."""
         block = os.read(self.fd, 1 << 18)
-        *lines, self._unread = (self._unread + block).split(b"\n")
-        entries: list[dict[str, Any]] = [json.loads(line) for line in lines if line]
+        *told, self._unread = (self._unread + block).split(b"\n")
+        entries: list[dict[str, Any]] = [lines.load(line) for line in told if line]
         self._greeted = self._greeted or bool(entries)
         return [parse_exit(entry) for entry in entries if "task" in entry], bool(block)
 

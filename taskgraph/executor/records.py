@@ -6,12 +6,13 @@ Knows the record files of keepers and the locks on files; starts and ends nothin
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import socket
 from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
+
+from taskgraph import lines
 
 Key = tuple[int, int]
 """A task id and the number of an attempt."""
@@ -97,7 +98,7 @@ class Record:
         self._offset += len(whole)
         for line in whole.splitlines():
             try:
-                self._take(json.loads(line))
+                self._take(lines.load(line))
             except ValueError:
                 continue
         return self

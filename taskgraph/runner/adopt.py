@@ -7,12 +7,12 @@ are read from the records of keepers, what lives is watched, and what vanished w
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 
+from taskgraph import lines
 from taskgraph.core.retry import LOST
 from taskgraph.core.task import Task
 from taskgraph.executor.records import Exit, Record, held, system
@@ -129,7 +129,7 @@ def _keys(path: str) -> set[tuple[int, int]]:
     with suppress(OSError), open(path, "rb") as file:
         for line in file:
             with suppress(ValueError, KeyError):
-                entry = json.loads(line)
+                entry = lines.load(line)
                 keys.add((entry["task"], entry["attempt"]))
     return keys
 

@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from taskgraph import regular
+from taskgraph import lines, regular
 from taskgraph.core.graph import Graph
 from taskgraph.core.retry import COMPLETED, FAILED
 from taskgraph.core.task import Task
@@ -36,10 +36,11 @@ def build(root: str, graph: Graph, task: Task, number: int) -> Job:
     Raises:
         StoreError: the inputs cannot be written.
     """
-    watch = {what: layout.run_path(root, task.id, number, what) for what in _LEFT}
+    task_id = task.id
+    watch = {what: layout.run_path(root, task_id, number, what) for what in _LEFT}
     env = {
         **task.env,
-        **marks(root, task.id, number),
+        **marks(root, task_id, number),
         "TASKGRAPH_TASK_NAME": task.name,
         "TASKGRAPH_VISIT": str(task.visit),
         "TASKGRAPH_OUTPUT": watch["out"],
@@ -50,7 +51,7 @@ def build(root: str, graph: Graph, task: Task, number: int) -> Job:
     # A text that was saved with CRLF would hand each program a stray carriage return.
     argv = command if isinstance(command, list) else _shell(command.replace("\r\n", "\n"))
     cwd = os.path.join(os.path.dirname(root), os.path.expanduser(task.cwd)) if task.cwd else None
-    return Job(task.id, number, argv, cwd, env, layout.log_path(root, task.id, number), watch)
+    return Job(task_id, number, argv, cwd, env, layout.log_path(root, task_id, number), watch)
 
 
 def _shell(text: str) -> list[str]:
@@ -71,7 +72,7 @@ def _inputs(root: str, graph: Graph, task: Task, number: int) -> str:
         try:
             os.makedirs(f"{root}/run", exist_ok=True)
             with open(beside, "wb") as file:
-                file.write(codec.line_json(results))
+                file.write(lines.dump(results))
             os.replace(beside, path)
         except OSError as error:
             raise StoreError(path, f"cannot be written: {error.strerror}") from None

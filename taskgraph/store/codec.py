@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import math
-import re
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from json.encoder import encode_basestring
 from typing import Any
+
+from taskgraph.lines import to_bytes
 
 WIDTH = 100
 """Lists and objects that fit this many characters stay on one line."""
@@ -20,9 +19,7 @@ WIDTH = 100
 DEEPEST = 100
 """Levels of lists and objects that a task file may have: more cannot be written safely from everywhere."""
 
-_dense: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _compact: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-_LONE = re.compile("[\ud800-\udfff]")
 _NESTS = frozenset({list, dict})
 _BOMS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 
@@ -33,24 +30,6 @@ class Unreadable(ValueError):
     def __init__(self, reason: str, line: int | None = None) -> None:
         super().__init__(reason)
         self.reason, self.line = reason, line
-
-
-def to_bytes(text: str) -> bytes:
-    """UTF-8; half a surrogate pair, which UTF-8 cannot hold, is written as a JSON escape."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return _LONE.sub(lambda half: f"\\u{ord(half.group()):04x}", text).encode()
-
-
-def line_json(value: Any) -> bytes:
-    """One JSON value as one line without blanks, newline included."""
-    msgspec = sys.modules.get("msgspec")
-    if msgspec is not None:
-        # Whoever reads whole stores has it loaded already: the same bytes, ten times as fast.
-        with suppress(UnicodeEncodeError):
-            return bytes(msgspec.json.encode(value)) + b"\n"
-    return to_bytes(_dense(value)) + b"\n"
 
 
 def encode(data: dict[str, Any]) -> bytes:

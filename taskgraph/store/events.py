@@ -7,13 +7,12 @@ readers. Knows nothing of what the events mean.
 from __future__ import annotations
 
 import errno
-import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
-from taskgraph import regular
-from taskgraph.store.codec import line_json
+from taskgraph import lines, regular
 
 Event = dict[str, Any]
 _BLOCK = 65536
@@ -29,6 +28,7 @@ class History:
     def __init__(self, root: str) -> None:
         self.path = os.path.join(root, "events.jsonl")
         self._fd = -1
+        self._file = (0, 0)
         self._size = -1
         self._last = 0
         self._torn = False
@@ -39,8 +39,7 @@ class History:
         Raises:
             OSError: they could not be written; the file is as it was.
         """
-        fd = self._open()
-        size = os.fstat(fd).st_size
+        fd, size = self._open()
         if size != self._size:
             self._last, self._torn = _last_id(fd, size)
         block = bytearray(b"\n" if self._torn else b"")
@@ -48,7 +47,7 @@ class History:
         for event in events:
             last += 1
             # An event begins with at, event and task; the author goes behind its values.
-            block += line_json({"id": last, **event, "by": by})
+            block += lines.dump({"id": last, **event, "by": by})
         try:
             if os.write(fd, block) != len(block):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
@@ -59,15 +58,18 @@ class History:
             raise
         self._size, self._last, self._torn = size + len(block), last, False
 
-    def _open(self) -> int:
-        """The descriptor of the file, kept from step to step unless somebody put another file in its place."""
+    def _open(self) -> tuple[int, int]:
+        """The file's descriptor and size; kept from step to step unless somebody put another file in its place."""
         if self._fd >= 0:
-            if os.fstat(self._fd).st_nlink:
-                return self._fd
+            with suppress(OSError):
+                st = os.stat(self.path)
+                if (st.st_dev, st.st_ino) == self._file:
+                    return self._fd, st.st_size
             self.close()
-        self._fd = regular.open_file(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        self._fd, st = regular.open_known(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        self._file = st.st_dev, st.st_ino
         self._size = -1
-        return self._fd
+        return self._fd, st.st_size
 
     def close(self) -> None:
         """Let the file go; the next event opens it again."""
@@ -97,11 +99,11 @@ class History:
         return list(_parse(block[:end].split(b"\n"))), offset + end
 
 
-def _parse(lines: list[bytes]) -> Iterator[Event]:
-    for line in lines:
+def _parse(block: list[bytes]) -> Iterator[Event]:
+    for line in block:
         if line:
             try:
-                event = json.loads(line)
+                event = lines.load(line)
             except ValueError:
                 continue
             if isinstance(event, dict) and isinstance(event.get("id"), int):
@@ -118,8 +120,8 @@ def _last_id(fd: int, size: int) -> tuple[int, bool]:
     while start > 0:
         start = max(0, start - _BLOCK)
         tail = os.pread(fd, size - start, start)
-        lines = tail.split(b"\n")
-        whole = list(_parse(lines if start == 0 else lines[1:]))
+        found = tail.split(b"\n")
+        whole = list(_parse(found if start == 0 else found[1:]))
         if whole:
             return max(event["id"] for event in whole[-3:]), torn
     return 0, torn

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from taskgraph import regular
+from taskgraph import lines, regular
 from taskgraph.core.graph import Graph
 from taskgraph.core.task import FIELDS, FIRST, MISSING, Task
 from taskgraph.errors import RefusedError, StoreError, TaskgraphError
@@ -55,7 +55,8 @@ class Store(Reader):
         in_order = False
         try:
             with self._faults():
-                finished = self._finish_journal()
+                # A writer that was killed has disturbed the folder, so only then can there be a journal.
+                finished = not self._lock.undisturbed and self._finish_journal()
                 if self._lock.promised:
                     self._keep_promises(self._lock.promised)
             undisturbed = self._lock.undisturbed and not finished
@@ -211,7 +212,7 @@ class Store(Reader):
                 files[f"task_{task.id}.json"] = codec.encode(task.data).decode()
         names = [f"task_{i}.json" for i in gone]
         journal = {"files": files, "gone": names, "events": graph.events, "by": by, "size": self.history.size()}
-        replace.put(f"{self.root}/{_JOURNAL}", codec.line_json(journal), durable=True)
+        replace.put(f"{self.root}/{_JOURNAL}", lines.dump(journal), durable=True)
         self._finish_journal()
         for task in tasks:
             task.stamp = stamp(os.stat(layout.task_path(self.root, task.id)))

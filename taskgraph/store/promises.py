@@ -8,13 +8,12 @@ mean.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from taskgraph import lines
 from taskgraph.core.fields import as_id
 from taskgraph.core.task import MISSING, Task, normalise
-from taskgraph.store.codec import line_json
 
 DELAY: Final = 0.05
 """Seconds after which a change is in its task file."""
@@ -61,14 +60,14 @@ def line(task: Task) -> bytes:
     keys = [key for key in changed if key not in _EDGES]
     put = {key: task.data[key] for key in keys if key in task.data}
     cleared = [key for key in keys if key not in task.data and changed[key] is not MISSING]
-    return line_json([task.id, task.stamp, put, cleared])
+    return lines.dump([task.id, task.stamp, put, cleared])
 
 
 def parse(block: bytes) -> Iterator[Promise]:
     """The promises in a block of lines; what makes no sense, as another version may have written it, is passed over."""
     for text in block.splitlines():
         try:
-            task, stamp, put, cleared = json.loads(text)
+            task, stamp, put, cleared = lines.load(text)
             promise = Promise(as_id(task), tuple(stamp), normalise(dict(put)), [str(key) for key in cleared])
         except (ValueError, TypeError):
             continue

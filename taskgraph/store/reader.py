@@ -60,7 +60,7 @@ class Reader:
     def _read_file(self, task_id: int, decode: Callable[[bytes], dict[str, Any]]) -> Task | None:
         path = f"{self.root}/task_{task_id}.json"
         try:
-            fd = regular.open_file(path)
+            fd, st = regular.open_known(path)
         except FileNotFoundError:
             if os.path.islink(path):
                 raise StoreError(path, "is a link to a file that is not there") from None
@@ -68,7 +68,6 @@ class Reader:
         except OSError as error:
             raise StoreError(path, f"cannot be read: {error.strerror}") from None
         try:
-            st = os.fstat(fd)
             raw = os.read(fd, st.st_size + 1)
             while len(raw) > st.st_size and (more := os.read(fd, 1 << 20)):
                 raw += more

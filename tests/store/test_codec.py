@@ -188,13 +188,6 @@ def _readable(nested: bytes) -> bool:
     return True
 
 
-@pytest.mark.parametrize("value", [{"a": 1}, [1, 2.5, None], "ü\n", "\ud800", 7, {"deep": [{"x": "é"}]}], ids=ascii)
-def test_a_line_is_one_line_and_reads_back(value: Any) -> None:
-    line = codec.line_json(value)
-    assert line.count(b"\n") == 1
-    assert json.loads(line) == value
-
-
 @pytest.mark.parametrize(
     ("raw", "value"),
     [(b"1", 1), (b"\xef\xbb\xbf[1]\r\n", [1]), (b'"x"', "x"), (b"null", None), (b' {"a": []} ', {"a": []})],
