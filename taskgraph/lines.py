@@ -1,21 +1,16 @@
-"""JSON values as lines: the history, promises, and what a runner and its keeper say to each other.
-
-Whoever reads whole stores has msgspec loaded, and then it is used: the same bytes and values, ten times as fast. Everybody
-else is spared its import.
-"""
+"""JSON values as lines: the history, promises, and what a runner and its keeper say to each other."""
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Final
 
-_dense: Final[Callable[[Any], str]] = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, separators=(",", ":")
+_encode: Final[Callable[[Any], str]] = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
 ).encode
+_decode: Final[Callable[[str], Any]] = json.JSONDecoder().decode
 _LONE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -31,13 +26,9 @@ def dump(value: Any) -> bytes:
     """One JSON value as one line without blanks, newline included.
 
     Raises:
-        ValueError: it is no JSON value.
+        ValueError: it holds a number that JSON does not have.
     """
-    msgspec = sys.modules.get("msgspec")
-    if msgspec is not None:
-        with suppress(UnicodeEncodeError):
-            return bytes(msgspec.json.encode(value)) + b"\n"
-    return to_bytes(_dense(value)) + b"\n"
+    return to_bytes(_encode(value)) + b"\n"
 
 
 def load(line: bytes) -> Any:
@@ -46,8 +37,4 @@ def load(line: bytes) -> Any:
     Raises:
         ValueError: there is none.
     """
-    msgspec = sys.modules.get("msgspec")
-    if msgspec is not None:
-        with suppress(msgspec.DecodeError, UnicodeError):
-            return msgspec.json.decode(line)
-    return json.loads(line)
+    return _decode(line.decode())

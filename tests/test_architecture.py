@@ -42,7 +42,7 @@ BELOW: dict[str, set[str]] = {
 DATA_OF_PEERS = {("report", "taskgraph.runner.outcome")}
 """What a run answers is data, and a report shows it."""
 
-LIBRARIES = {"typer": {"cli"}, "click": {"cli"}, "rich": {"cli", "report"}, "filelock": {"store"}, "msgspec": {"store"},
+LIBRARIES = {"typer": {"cli"}, "click": {"cli"}, "rich": {"cli", "report"}, "filelock": {"store"},
              "psutil": {"executor"}, "ruamel": {"plan"}, "mcp": {"mcp"}, "distributed": {"executor"}}  # fmt: skip
 """Which parts may lean on a library; others reach it through them."""
 
@@ -194,7 +194,7 @@ def test_the_keeper_needs_the_standard_library_alone() -> None:
 
 
 def test_importing_the_package_loads_nothing_that_costs_time() -> None:
-    heavy = "typer, rich, filelock, asyncio, psutil, msgspec, tomllib, logging"
+    heavy = "typer, rich, filelock, asyncio, psutil, tomllib, logging"
     code = f"import sys, taskgraph.manager; print([m for m in '{heavy}'.split(', ') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

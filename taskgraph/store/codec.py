@@ -79,10 +79,10 @@ def decode(raw: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise Unreadable("the encoding is not UTF-8; save the file as UTF-8", line) from None
-    if not text.strip():
+    if not text or text.isspace():
         raise Unreadable("the file is empty")
     try:
-        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_float)
+        data = _load(text)
     except _Doubled as doubled:
         raise Unreadable(f"the key {doubled.key!r} is given twice", _second_line(text, doubled.key)) from None
     except json.JSONDecodeError as error:
@@ -93,7 +93,7 @@ def decode(raw: bytes) -> dict[str, Any]:
         raise Unreadable(f"no valid JSON: {error}") from None
     if not isinstance(data, dict):
         raise Unreadable("the file holds no JSON object", 1)
-    if _deeper_than(DEEPEST, data):
+    if text.count("[") + text.count("{") > DEEPEST and _deeper_than(DEEPEST, data):
         raise Unreadable("the JSON is nested too deeply")
     return data
 
@@ -112,39 +112,6 @@ def decode_any(raw: bytes) -> Any:
     if _deeper_than(DEEPEST - 10, value):
         raise ValueError("it is nested too deeply")
     return value
-
-
-def decode_fast(raw: bytes) -> dict[str, Any]:
-    """The same as `decode`, several times faster where the bytes are as `encode` writes them.
-
-    msgspec says nothing of a doubled key, so the keys are counted: each is followed by ``":``, and where the counts differ,
-    or a blank may stand before a colon, the careful way decides.
-    """
-    import msgspec
-
-    try:
-        data = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError, ValueError):
-        return decode(raw)
-    if type(data) is not dict or _keys(data) != raw.count(b'":'):
-        return decode(raw)
-    if b" :" in raw or b"\t:" in raw or b"\n:" in raw or b"\r:" in raw:
-        return decode(raw)
-    if raw.count(b"[") + raw.count(b"{") > DEEPEST and _deeper_than(DEEPEST, data):
-        return decode(raw)
-    return data
-
-
-def _keys(data: dict[str, Any]) -> int:
-    count = len(data)
-    nested: list[Any] = [v for v in data.values() if type(v) is dict or type(v) is list]
-    for value in nested:
-        if type(value) is dict:
-            count += len(value)
-            nested += [v for v in value.values() if type(v) is dict or type(v) is list]
-        elif value and type(value[0]) is not int:
-            nested += [v for v in value if type(v) is dict or type(v) is list]
-    return count
 
 
 def _deeper_than(levels: int, value: Any) -> bool:
@@ -188,6 +155,11 @@ def _float(text: str) -> float:
     if math.isinf(value):
         raise ValueError(f"{text} is no number that can be kept")
     return value
+
+
+_load: Callable[[str], Any] = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_float
+).decode
 
 
 def _second_line(text: str, key: str) -> int | None:

@@ -240,7 +240,7 @@ class Store(Reader):
             raise RefusedError(f"task {task.id} has a file already; nothing was changed", task=task.id)
         if stamp(old) == task.stamp:
             return True
-        fresh = self._read(task.id, codec.decode)
+        fresh = self._read(task.id)
         if fresh is None:
             return False
         self.lay_over(task, fresh)

@@ -6,9 +6,7 @@ Knows paths, stamps and promises; knows nothing of what a task means. Writes not
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from taskgraph import regular
 from taskgraph.core.graph import Graph
@@ -42,22 +40,22 @@ class Reader:
         """
         self._learn_promises()
         try:
-            return self._read(task_id, codec.decode)
+            return self._read(task_id)
         except StoreError as error:
             if faults is None:
                 raise
             faults[task_id] = error
             return None
 
-    def _read(self, task_id: int, decode: Callable[[bytes], dict[str, Any]]) -> Task | None:
-        task = self._read_file(task_id, decode)
+    def _read(self, task_id: int) -> Task | None:
+        task = self._read_file(task_id)
         promise = self._promised.get(task_id)
         if task is not None and promise is not None and promise.stamp == task.stamp:
             promise.lay_over(task)
             task.was = None
         return task
 
-    def _read_file(self, task_id: int, decode: Callable[[bytes], dict[str, Any]]) -> Task | None:
+    def _read_file(self, task_id: int) -> Task | None:
         path = f"{self.root}/task_{task_id}.json"
         try:
             fd, st = regular.open_known(path)
@@ -76,7 +74,7 @@ class Reader:
         finally:
             os.close(fd)
         try:
-            data = normalise(decode(raw))
+            data = normalise(codec.decode(raw))
         except codec.Unreadable as error:
             raise StoreError(path, error.reason, error.line) from None
         except FieldError as error:
@@ -113,7 +111,7 @@ class Reader:
         graph = Graph()
         for task_id in self.ids():
             try:
-                task = self._read(task_id, codec.decode_fast)
+                task = self._read(task_id)
             except StoreError as error:
                 graph.faults[task_id] = error
                 continue
