@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import socket
 from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
@@ -69,7 +68,7 @@ def system() -> tuple[str, str, str]:
     namespace = ""
     with suppress(OSError):
         namespace = os.readlink("/proc/self/ns/pid")
-    return socket.gethostname(), boot, namespace
+    return os.uname().nodename, boot, namespace
 
 
 class Record:

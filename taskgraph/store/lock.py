@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import socket
 import time
 import zlib
 from collections.abc import Callable
@@ -103,7 +102,7 @@ class StoreLock:
         self._let_go: Callable[[], object] = lambda: None
         self._since = ""
         self._mine: bytes | None = None
-        self._host = socket.gethostname()[:60]
+        self._host = os.uname().nodename[:60]
 
     def acquire(self) -> None:
         """Take the lock.
@@ -203,5 +202,5 @@ class StoreLock:
         if record is None:
             return "the store is locked by another process"
         when = f" since {record.since}" if record.since != "-" else ""
-        where = "" if record.host == socket.gethostname() else f" on {record.host}"
+        where = "" if record.host == os.uname().nodename else f" on {record.host}"
         return f"the store is locked by pid {record.pid}{where}{when}"
