@@ -61,7 +61,9 @@ class Watch:
     @property
     def left(self) -> float:
         """Seconds until a limit would be reached, if nothing stirs."""
+        if not self.timeout and not self.stall_timeout:
+            return float("inf")
         times = [
             limit - used for limit, used in ((self.timeout, self.age), (self.stall_timeout, self.silence)) if limit
         ]
-        return max(0.0, min(times)) if times else float("inf")
+        return max(0.0, min(times))

@@ -31,7 +31,8 @@ import time
 from contextlib import suppress
 from typing import Any
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
+_decode = json.JSONDecoder().decode
 _TAIL = 4096
 _LONGEST_LINE = 200
 _MOMENT = 0.05
@@ -241,9 +242,10 @@ class Keeper:
         pending = b""
         hearing = True
         while hearing or self.running or self.unwritten:
-            due = self.note_starts()
+            due = self.note_starts() if self.young else None
             ready = {fd for fd, _ in poll.poll(_AGAIN * 1000 if self.unwritten else due)}
-            self.write()
+            if self.unwritten:
+                self.write()
             if wake in ready:
                 os.read(wake, 4096)
                 self.reap()
@@ -252,7 +254,7 @@ class Keeper:
                 if block:
                     *lines, pending = (pending + block).split(b"\n")
                     for line in lines:
-                        self.start(json.loads(line))
+                        self.start(_decode(line.decode()))
                 else:
                     poll.unregister(0)
                     hearing = False
@@ -331,6 +333,8 @@ def main(record_path: str, header: str) -> None:
     # Nothing here makes cycles of garbage.
     gc.disable()
     keeper.serve()
+    # Nothing is left to be tidied up, and the runner waits.
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -122,8 +122,12 @@ class LocalExecutor:
             if stream is not None:
                 stream.close()
 
-    def finish(self) -> None:
-        """Let an idle keeper end, and wait for that, for a bounded time."""
+    def finish(self, *, forget: bool) -> None:
+        """Let an idle keeper end, and wait for that, for a bounded time.
+
+        Args:
+            forget: whether nobody needs its record any more.
+        """
         assert self._process.stdin is not None
         if not self._greeted:
             self._process.kill()
@@ -136,3 +140,5 @@ class LocalExecutor:
         self.abandon()
         if left > 0:
             self._process.wait()
+            if forget:
+                self.record.remove()

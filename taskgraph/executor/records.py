@@ -111,6 +111,11 @@ class Record:
         elif "at" in entry:
             self.ended[entry["task"], entry["attempt"]] = parse_exit(entry)
 
+    def remove(self) -> None:
+        """Remove the file, of a keeper that has ended."""
+        with suppress(OSError):
+            os.unlink(self.path)
+
     @property
     def alive(self) -> bool:
         """Whether the keeper lives: it holds the lock on its file."""

@@ -67,7 +67,7 @@ def _inputs(root: str, graph: Graph, task: Task, number: int) -> str:
             if up.name:
                 results[up.name] = up.result
     path = layout.run_path(root, task.id, number, "in") if results else f"{root}/run/no-inputs"
-    if results or not os.path.exists(path):
+    if results or not os.access(path, os.F_OK):
         beside = f"{path}.{os.getpid()}.tmp"
         try:
             os.makedirs(f"{root}/run", exist_ok=True)

@@ -129,7 +129,8 @@ class Run:
             except BaseException:
                 self._executor.abandon()
                 raise
-            self._executor.finish()
+            # Of a task whose file cannot be read now, only the record knows how its attempt ended.
+            self._executor.finish(forget=not self.graph.faults)
             self.watched.clean(self.graph.tasks.values())
         return self._conclude()
 

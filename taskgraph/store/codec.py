@@ -53,6 +53,8 @@ def _value(value: Any, indent: int) -> str:
         return encode_basestring(value)
     if type(value) is int:
         return str(value)
+    if value == [] and type(value) is list:
+        return "[]"
     text = _compact(value)
     if not isinstance(value, list | dict) or len(text) + indent <= WIDTH:
         return text

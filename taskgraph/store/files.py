@@ -41,6 +41,7 @@ class Store(Reader):
         self.history = History(root)
         self.spares: Spares | None = None
         self._lock = lock.StoreLock(root, lock_timeout)
+        self._faults = _Faults(root)
 
     @contextmanager
     def locked(self) -> Iterator[bool]:
@@ -54,7 +55,7 @@ class Store(Reader):
         self._holding, self._promised = True, {}
         in_order = False
         try:
-            with self._faults():
+            with self._faults:
                 # A writer that was killed has disturbed the folder, so only then can there be a journal.
                 finished = not self._lock.undisturbed and self._finish_journal()
                 if self._lock.promised:
@@ -117,7 +118,7 @@ class Store(Reader):
         graph.dirty.difference_update([task.id for task in chosen if task.was is None])
         if not pending and not graph.events and not gone:
             return
-        with self._faults():
+        with self._faults:
             if gone:
                 self._save_whole(graph, pending, by, gone)
             else:
@@ -136,14 +137,14 @@ class Store(Reader):
             StoreError: they cannot be written; none of them is.
         """
         if graph.events:
-            with self._faults():
+            with self._faults:
                 self.history.append(graph.events, by, durable=self.durable)
             graph.events.clear()
 
     def promise(self, lines: bytes, *, now: bool = True) -> None:
         """Write down changes that will be in their task files soon; with ``now=False`` when the lock is let go."""
         if now and (lines or self._lock.noted):
-            with self._faults():
+            with self._faults:
                 self._lock.note(lines)
         else:
             self._lock.keep(lines)
@@ -154,7 +155,7 @@ class Store(Reader):
         Raises:
             StoreError: one cannot be written.
         """
-        with self._faults():
+        with self._faults:
             self._save_each(graph, [task for task in tasks if self._differs(task)], "")
         for task in tasks:
             task.was = None
@@ -261,23 +262,13 @@ class Store(Reader):
                 fresh.data[key] = after
         task.data, task.stamp = fresh.data, fresh.stamp
 
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            path = error.filename if isinstance(error.filename, str) else self.root
-            raise StoreError(path, f"cannot be written: {error.strerror or error}; nothing was changed") from None
-        except ValueError as error:
-            raise StoreError(self.root, f"cannot be written: {error}; nothing was changed") from None
-
     def allocate(self) -> int:
         """A new id, never given out before.
 
         Raises:
             StoreError: that cannot be noted.
         """
-        with self._faults():
+        with self._faults:
             return ids.allocate(self.root)[0]
 
     def note_ids(self, highest: int) -> None:
@@ -287,8 +278,29 @@ class Store(Reader):
             StoreError: that cannot be noted.
         """
         if highest > ids.highest_given(self.root):
-            with self._faults():
+            with self._faults:
                 ids.reserve(self.root, highest)
+
+
+class _Faults:
+    """Within it, whatever the system or the encoder refuses becomes a `StoreError` that names the file.
+
+    Args:
+        root: the folder that is named where the system names no file.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OSError):
+            path = error.filename if isinstance(error.filename, str) else self.root
+            raise StoreError(path, f"cannot be written: {error.strerror or error}; nothing was changed") from None
+        if isinstance(error, ValueError):
+            raise StoreError(self.root, f"cannot be written: {error}; nothing was changed") from None
 
 
 def read_journal(root: str) -> dict[str, Any] | None:

@@ -23,7 +23,7 @@ def executor(tmp_path: Path) -> Iterator[LocalExecutor]:
     executor = LocalExecutor("r1.1", str(tmp_path / "k.jsonl"), str(tmp_path))
     assert executor.comes_up()
     yield executor
-    executor.finish()
+    executor.finish(forget=True)
 
 
 def job(folder: Path, task: int, *argv: str, env: dict[str, str] | None = None) -> Job:
@@ -80,7 +80,7 @@ def test_a_keeper_that_comes_up_without_being_waited_for_tells_no_end(tmp_path):
     assert select.select([executor.fd], [], [], 20)[0]
     assert executor.hear() == ([], True)
     assert executor.comes_up()
-    executor.finish()
+    executor.finish(forget=True)
 
 
 def test_the_keeper_belongs_to_no_terminal_and_no_group_of_its_runner(executor):
