@@ -110,7 +110,7 @@ class LocalExecutor:
 
     def hear(self) -> tuple[list[Exit], bool]:
         """The ends that the keeper has told of, and whether it still lives; call when `fd` can be read."""
-        block = os.read(self.fd, 1 << 18)
+        block = os.read(self.fd, 1 << 14)
         *told, self._unread = (self._unread + block).split(b"\n")
         entries: list[dict[str, Any]] = [lines.load(line) for line in told if line]
         self._greeted = self._greeted or bool(entries)

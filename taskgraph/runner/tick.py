@@ -318,8 +318,10 @@ class Run:
             except StoreError as error:
                 fault = error
             events = list(graph.events)
-            attempts = [*(each.task for each, _ in ended), *(job.task for job in started)]
-            self.writer.commit(now, attempts, lambda: self._executor.start(started), self._busy)
+            self.writer.commit(
+                now, [each.task for each, _ in ended], [job.task for job in started],
+                lambda: self._executor.start(started), self._busy,
+            )  # fmt: skip
             self.others.wrote()
         for event in events:
             self.tell(event)

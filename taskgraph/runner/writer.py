@@ -1,15 +1,15 @@
 """What a run writes, and when: commands come first, files as soon as nothing else is to do.
 
-In each locked step the history is written, every start and end of an attempt is promised in the lock file (see
-`store.promises`), and what starts is handed over. The task files follow while commands run: at once if nothing has ended in
-the meantime, and within `promises.DELAY` in any case. An edge that moves on a task which still waits for others may be written
-even later, since it says nothing that its upstreams do not say. Knows nothing of processes.
+In each locked step the history is written, every start of an attempt is promised in the lock file (see `store.promises`), and
+what starts is handed over. The task files follow while commands run: at once if nothing has ended in the meantime; else the
+ends are promised too, and written within `promises.DELAY` in any case. An edge that moves on a task which still waits for
+others may be written even later, since it says nothing that its upstreams do not say. Knows nothing of processes.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from taskgraph.core.graph import Graph
@@ -39,14 +39,20 @@ class Writer:
         self._edges: dict[int, float] = {}
 
     def commit(
-        self, now: float, attempts: Iterable[int], hand_over: Callable[[], None], busy: Callable[[], bool]
+        self,
+        now: float,
+        ended: Iterable[int],
+        started: Sequence[int],
+        hand_over: Callable[[], None],
+        busy: Callable[[], bool],
     ) -> None:
         """Under the lock: put a step on record.
 
         Args:
             now: the monotonic clock.
-            attempts: the tasks whose attempts started or ended in this step.
-            hand_over: called when everything is on record.
+            ended: the tasks of which an attempt ended in this step.
+            started: the tasks of which an attempt started.
+            hand_over: called when every start is on record.
             busy: whether something waits that is more urgent than writing files.
 
         Raises:
@@ -54,49 +60,45 @@ class Writer:
         """
         graph = self.graph
         at_once = {event["task"] for event in graph.events if "task" in event}
-        unpromised = self._promise(now, attempts, at_once)
-        for task_id in graph.touched:
-            if task_id in graph.dirty and task_id not in at_once and task_id not in self._promised:
+        put_off = dict.fromkeys(ended)
+        unpromised = [task_id for task_id in started if not self._promise(task_id, now)]
+        at_once.difference_update(put_off, started)
+        for task_id in graph.touched.difference(at_once, put_off, self._promised):
+            if task_id in graph.dirty:
                 self._edges.setdefault(task_id, now)
         at_once.update(self._overdue(now))
         graph.touched.clear()
         self.store.record(graph, self.by)
-        self.store.promise(b"".join(line for _, line in self._promised.values()))
+        self.store.promise(b"".join([line for _, line in self._promised.values()]))
         self._write(unpromised)
         hand_over()
         self._write(at_once)
-        for task_id in list(self._promised):
-            if busy():
-                break
-            task = graph.tasks.get(task_id)
-            if task is None or task.status != IN_PROGRESS:
-                self._write([task_id])
-        self.store.promise(b"".join(line for _, line in self._promised.values()), now=False)
+        self._write_ends({**put_off, **dict.fromkeys(self._promised)}, now, busy)
+        self.store.promise(b"".join([line for _, line in self._promised.values()]), now=False)
 
-    def _promise(self, now: float, attempts: Iterable[int], at_once: set[int]) -> list[int]:
-        """Promise what can be promised; the rest stays to be written at once, and so does what would be too much.
-
-        Returns:
-            the tasks of which nothing is promised, so that they must be in their files before anything is handed over.
-        """
-        unpromised = []
-        for task_id in attempts:
+    def _write_ends(self, ids: Iterable[int], now: float, busy: Callable[[], bool]) -> None:
+        """Write the files of attempts that are over; once something is more urgent, promise the rest."""
+        urgent = False
+        for task_id in ids:
             task = self.graph.tasks.get(task_id)
-            line = promises.line(task) if task is not None and task.stamp is not None else b""
-            since, earlier = self._promised.pop(task_id, (now, b""))
-            if line and len(line) <= promises.LONGEST:
-                self._promised[task_id] = (now if task_id in at_once else since, line)
-                at_once.discard(task_id)
-            elif earlier:
-                # The end is too long to be promised: the start that was promised holds until the file is written.
-                self._promised[task_id] = since, earlier
-                at_once.add(task_id)
-            else:
-                unpromised.append(task_id)
-        surplus = len(self._promised) - promises.MOST
-        if surplus > 0:
-            at_once.update(itertools.islice(self._promised, surplus))
-        return unpromised
+            if task is not None and task.status == IN_PROGRESS and task_id in self._promised:
+                continue
+            urgent = urgent or busy()
+            if not urgent or not self._promise(task_id, now):
+                self._write([task_id])
+
+    def _promise(self, task_id: int, now: float) -> bool:
+        """Promise what changed in a task; False where it cannot be, and so must be in its file first.
+
+        A start that was promised before holds until the file is written.
+        """
+        task = self.graph.tasks.get(task_id)
+        line = promises.line(task) if task is not None and task.stamp is not None else b""
+        known = self._promised.get(task_id)
+        if not line or len(line) > promises.LONGEST or (known is None and len(self._promised) >= promises.MOST):
+            return False
+        self._promised[task_id] = known[0] if known is not None else now, line
+        return True
 
     def _overdue(self, now: float) -> list[int]:
         due = [task_id for task_id, (since, _) in self._promised.items() if now - since >= promises.DELAY]

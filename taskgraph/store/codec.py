@@ -39,7 +39,10 @@ def encode(data: dict[str, Any]) -> bytes:
         ValueError: a number that JSON does not have, or more levels than a reader takes.
     """
     try:
-        lines = [f"  {encode_basestring(key)}: {_value(value, 2)}" for key, value in data.items()]
+        lines = [
+            f"  {encode_basestring(key)}: {encode_basestring(value) if type(value) is str else _value(value, 2)}"
+            for key, value in data.items()
+        ]
     except RecursionError:
         raise ValueError("a value is nested too deeply") from None
     text = "{\n" + ",\n".join(lines) + "\n}\n"

@@ -33,13 +33,13 @@ def test_a_start_is_promised_before_the_command_is_handed_over_and_written_a_mom
     seen: list[str] = []
     with boss.store.locked():
         moves.start(graph, graph.tasks[1], AT, process="r.1")
-        writer.commit(0.0, [1], lambda: seen.append(TaskManager(boss.root).get(1).status), lambda: False)
+        writer.commit(0.0, [], [1], lambda: seen.append(TaskManager(boss.root).get(1).status), lambda: False)
         assert seen == ["in_progress"]
         assert '"pending"' in stored(boss, 1)
     assert TaskManager(boss.root).get(1).status == "in_progress"
     assert writer.next_due() == promises.DELAY
     with boss.store.locked():
-        writer.commit(promises.DELAY, [], lambda: None, lambda: False)
+        writer.commit(promises.DELAY, [], [], lambda: None, lambda: False)
     assert '"in_progress"' in stored(boss, 1)
     assert writer.next_due() == float("inf")
 
@@ -54,7 +54,7 @@ def test_an_end_is_written_at_once_unless_something_more_urgent_waits(boss: Task
         with boss.store.locked():
             moves.start(graph, task, AT, process="r.1")
             moves.conclude(graph, task, AT, resolve(task, PLAIN), {"outcome": "completed", "exitCode": 0})
-            writer.commit(0.0, [task_id], lambda: None, lambda busy=busy: busy)
+            writer.commit(0.0, [task_id], [], lambda: None, lambda busy=busy: busy)
         assert ('"completed"' in stored(boss, task_id)) is written
         assert TaskManager(boss.root).get(task_id).status == "completed"
     with boss.store.locked():
@@ -71,7 +71,7 @@ def test_what_is_too_long_to_be_promised_is_written_before_the_lock_is_let_go(bo
         moves.start(graph, task, AT, process="r.1")
         result = "x" * promises.LONGEST
         moves.conclude(graph, task, AT, resolve(task, PLAIN), {"outcome": "completed", "exitCode": 0}, result)
-        writer.commit(0.0, [1], lambda: None, lambda: True)
+        writer.commit(0.0, [1], [], lambda: None, lambda: True)
         assert '"completed"' in stored(boss, 1)
 
 
@@ -82,7 +82,7 @@ def test_more_starts_than_may_be_promised_are_written_at_once(boss: TaskManager)
     with boss.store.locked():
         for task_id in ids:
             moves.start(graph, graph.tasks[task_id], AT, process="r.1")
-        writer.commit(0.0, ids, lambda: None, lambda: True)
+        writer.commit(0.0, [], ids, lambda: None, lambda: True)
     assert sum('"in_progress"' in stored(boss, i) for i in ids) == 3
     assert {task.status for task in TaskManager(boss.root).list()} == {"in_progress"}
 
@@ -96,9 +96,22 @@ def test_an_edge_of_a_task_that_still_waits_is_written_later_but_is_written(boss
     with boss.store.locked():
         moves.start(graph, task, AT, process="r.1")
         moves.conclude(graph, task, AT, resolve(task, PLAIN), {"outcome": "completed", "exitCode": 0})
-        writer.commit(0.0, [1], lambda: None, lambda: False)
+        writer.commit(0.0, [1], [], lambda: None, lambda: False)
     assert '"blockedBy": [1, 2]' in stored(boss, 3)
     assert 0 < writer.next_due() <= 1
     with boss.store.locked():
-        writer.commit(1.0, [], lambda: None, lambda: False)
+        writer.commit(1.0, [], [], lambda: None, lambda: False)
     assert '"blockedBy": [2]' in stored(boss, 3)
+
+
+def test_what_others_did_to_a_task_whose_start_is_promised_is_written_at_once(boss: TaskManager) -> None:
+    boss.create("a", command="true")
+    graph = boss.reconcile()
+    writer = Writer(boss.store, graph, "run")
+    task = graph.tasks[1]
+    with boss.store.locked():
+        moves.start(graph, task, AT, process="r.1")
+        writer.commit(0.0, [], [1], lambda: None, lambda: True)
+        moves.put_aside(graph, task, AT, "cancelled", "no more")
+        writer.commit(0.0, [], [], lambda: None, lambda: True)
+    assert '"cancelled"' in stored(boss, 1)
