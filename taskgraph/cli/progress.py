@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from taskgraph.cli import console
 from taskgraph.core.graph import Event
+from taskgraph.report.summary import line, settle, span, tail
 
 if TYPE_CHECKING:
     from taskgraph.runner.tick import Run
@@ -30,13 +31,21 @@ class Progress:
         self._run: Run | None = None
         self._live: Any = None
         self._view: LiveView | None = None
+        self._lines: list[str] = []
 
     @contextmanager
     def showing(self, run: Run) -> Iterator[None]:
         """Show a run while it goes on."""
         self._run = run
-        if self.quiet or not console.messages_to_terminal():
+        if self.quiet:
             yield
+            return
+        if not console.messages_to_terminal():
+            run.on_tick = self.flush
+            try:
+                yield
+            finally:
+                self.flush()
             return
         self._view = LiveView(run)
         with self._view.drawn() as self._live:
@@ -47,17 +56,20 @@ class Progress:
         """Show one event."""
         if self.quiet or self._run is None:
             return
-        # Imported here: a quiet run needs no words.
-        from taskgraph.report.summary import line
-
         text = line(self._run.graph, event)
         if text is None:
             return
         text = console.clean(text)
         if self._view is None:
-            console.note(text)
+            self._lines.append(text)
         elif event["event"] != "started":
             self._view.print(text)
+
+    def flush(self) -> None:
+        """Write the lines of a step, in one go."""
+        if self._lines:
+            console.note("\n".join(self._lines))
+            self._lines.clear()
 
 
 class LiveView:
@@ -104,8 +116,6 @@ class LiveView:
         from rich.table import Table
         from rich.text import Text
 
-        from taskgraph.report.summary import settle, span, tail
-
         def cell(text: str, style: str) -> Text:
             return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
@@ -125,8 +135,6 @@ class LiveView:
         return Group(table, cell(self._counts(now, more), "bold"))
 
     def _counts(self, now: float, more: str) -> str:
-        from taskgraph.report.summary import span
-
         total, settled, failed = self.run.tally()
         words = [f"{settled}/{total} settled", f"{len(self.run.watched)} running{more}"]
         if failed:

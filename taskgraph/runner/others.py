@@ -42,7 +42,7 @@ class Others:
 
     def wrote(self) -> None:
         """Under the lock: what is in the history now is known."""
-        self._seen = self.store.history.size()
+        self._seen = self.store.history.now()
 
     def scan_due(self, now: float) -> bool:
         """Whether a look at the files is due."""
@@ -51,7 +51,7 @@ class Others:
     def take_in(self, at: str, now: float, *, scan: bool) -> list[int]:
         """Under the lock: read again what others changed; returns the ids of the tasks around it."""
         ids: set[int] = set()
-        if self.store.history.size() != self._seen:
+        if self.store.history.now() != self._seen:
             events, self._seen = self.store.history.read(self._seen)
             ids.update(event["task"] for event in events if "task" in event)
         if scan:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 from taskgraph import lines, regular
@@ -29,6 +28,7 @@ class History:
         self.path = os.path.join(root, "events.jsonl")
         self._fd = -1
         self._file = (0, 0)
+        self._now: tuple[int, int, int] | None = None
         self._size = -1
         self._last = 0
         self._torn = False
@@ -39,7 +39,7 @@ class History:
         Raises:
             OSError: they could not be written; the file is as it was.
         """
-        fd, size = self._open()
+        fd, size = self._open(), self.now()
         if size != self._size:
             self._last, self._torn = _last_id(fd, size)
         block = bytearray(b"\n" if self._torn else b"")
@@ -57,19 +57,32 @@ class History:
             os.ftruncate(fd, size)
             raise
         self._size, self._last, self._torn = size + len(block), last, False
+        self._now = (*self._file, self._size)
 
-    def _open(self) -> tuple[int, int]:
-        """The file's descriptor and size; kept from step to step unless somebody put another file in its place."""
-        if self._fd >= 0:
-            with suppress(OSError):
+    def begin(self) -> None:
+        """A locked step begins: what was known of the file may have changed."""
+        self._now = None
+
+    def now(self) -> int:
+        """Under the lock: how many bytes the history has; the system is asked once in a step."""
+        if self._now is None:
+            try:
                 st = os.stat(self.path)
-                if (st.st_dev, st.st_ino) == self._file:
-                    return self._fd, st.st_size
+            except OSError:
+                return 0
+            self._now = st.st_dev, st.st_ino, st.st_size
+        return self._now[2]
+
+    def _open(self) -> int:
+        """The descriptor of the file, kept from step to step unless somebody put another file in its place."""
+        self.now()
+        if self._fd < 0 or self._now is None or self._now[:2] != self._file:
             self.close()
-        self._fd, st = regular.open_known(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-        self._file = st.st_dev, st.st_ino
-        self._size = -1
-        return self._fd, st.st_size
+            self._fd, st = regular.open_known(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+            self._file = st.st_dev, st.st_ino
+            self._now = (*self._file, st.st_size)
+            self._size = -1
+        return self._fd
 
     def close(self) -> None:
         """Let the file go; the next event opens it again."""

@@ -53,6 +53,7 @@ class Store(Reader):
         """
         self._lock.acquire()
         self._holding, self._promised = True, {}
+        self.history.begin()
         in_order = False
         try:
             with self._faults:

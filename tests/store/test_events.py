@@ -35,6 +35,7 @@ def test_ids_grow_by_one_over_any_number_of_writers(root: Path) -> None:
 def test_two_that_write_in_turn_notice_each_other(root: Path) -> None:
     first, second = History(str(root)), History(str(root))
     for history in (first, second, first, first, second):
+        history.begin()
         history.append([{"at": "t", "event": "x"}], "", durable=False)
     assert ids(root) == [1, 2, 3, 4, 5]
 
@@ -92,13 +93,16 @@ def test_an_event_longer_than_a_block_does_not_hide_the_last_id(root: Path) -> N
 def test_a_history_that_was_removed_or_replaced_begins_where_the_file_says(root: Path) -> None:
     history = History(str(root))
     event: dict[str, Any] = {"at": "t", "event": "x"}
+    history.begin()
     history.append([event, event], "", durable=False)
     (root / "events.jsonl").unlink()
+    history.begin()
     history.append([event], "", durable=False)
     assert ids(root) == [1]
     other = root / "other"
     other.write_bytes(b'{"id":9,"at":"t","event":"x"}\n')
     os.replace(other, root / "events.jsonl")
+    history.begin()
     history.append([event], "", durable=False)
     assert ids(root) == [9, 10]
 
@@ -127,10 +131,12 @@ def test_no_event_is_written_by_halves_on_a_full_disk(small_disk: SmallDisk) -> 
     add(root, "a")
     small_disk.fill()
     history = History(str(root))
+    history.begin()
     with pytest.raises(OSError, match="No space left"):
         history.append([{"at": "t", "event": "big", "text": "x" * 20_000}], "", durable=True)
     assert ids(root) == [1]
     small_disk.make_room()
+    history.begin()
     history.append([{"at": "t", "event": "b"}], "", durable=True)
     assert ids(root) == [1, 2]
     assert (root / "events.jsonl").read_bytes().count(b"\n") == 2
@@ -139,7 +145,9 @@ def test_no_event_is_written_by_halves_on_a_full_disk(small_disk: SmallDisk) -> 
 def test_a_value_that_json_lacks_leaves_the_history_as_it_was(root: Path) -> None:
     add(root, "a")
     history = History(str(root))
+    history.begin()
     with pytest.raises((ValueError, TypeError)):
         history.append([{"at": "t", "event": "x", "bad": {1, 2}}, {"at": "t", "event": object()}], "", durable=False)
+    history.begin()
     history.append([{"at": "t", "event": "b"}], "", durable=False)
     assert ids(root) == [1, 2]
