@@ -28,8 +28,10 @@ import select
 import signal
 import sys
 import time
-from contextlib import suppress
-from typing import Any
+
+TYPE_CHECKING = False  # as in typing, whose import would keep every run waiting
+if TYPE_CHECKING:
+    from typing import Any
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 _decode = json.JSONDecoder().decode
@@ -189,8 +191,10 @@ class Keeper:
     def fail(self, job: dict[str, Any], log: int, code: int | None, text: str) -> None:
         """Record a job that could not be started, in its log as well."""
         if log >= 0:
-            with suppress(OSError):
+            try:  # noqa: SIM105 - as with typing
                 os.write(log, f"taskgraph: {text}\n".encode("utf-8", "backslashreplace"))
+            except OSError:
+                pass  # the end says the same
             os.close(log)
         end = {"task": job["task"], "attempt": job["attempt"], "exit": code, "error": text, "lastLine": "", "left": []}
         self.note({**end, "at": time.time()}, tell=True)
