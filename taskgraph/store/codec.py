@@ -56,18 +56,26 @@ def _value(value: Any, indent: int) -> str:
         return encode_basestring(value)
     if type(value) is int:
         return str(value)
-    if value == [] and type(value) is list:
-        return "[]"
+    if isinstance(value, list):
+        return _list(value, indent)
     text = _compact(value)
-    if not isinstance(value, list | dict) or len(text) + indent <= WIDTH:
+    if not isinstance(value, dict) or len(text) + indent <= WIDTH:
         return text
     inner = " " * (indent + 2)
-    if isinstance(value, list):
-        # An object in a list keeps to one line, so that a history is one line an entry.
-        rows = [_compact(v) if isinstance(v, dict) and len(v) < 24 else _value(v, indent + 2) for v in value]
-        return "[\n" + ",\n".join(inner + row for row in rows) + "\n" + " " * indent + "]"
     pairs = [f"{inner}{encode_basestring(k)}: {_value(v, indent + 2)}" for k, v in value.items()]
     return "{\n" + ",\n".join(pairs) + "\n" + " " * indent + "}"
+
+
+def _list(values: list[Any], indent: int) -> str:
+    # An object in a list keeps to one line, so that a history is one line an entry.
+    entries = [type(v) is dict and len(v) < 24 for v in values]
+    rows = [_compact(v) for v in values] if all(entries) else []
+    text = f"[{', '.join(rows)}]" if all(entries) else _compact(values)
+    if len(text) + indent <= WIDTH:
+        return text
+    rows = rows or [_compact(v) if e else _value(v, indent + 2) for v, e in zip(values, entries, strict=True)]
+    inner = " " * (indent + 2)
+    return "[\n" + ",\n".join([inner + row for row in rows]) + "\n" + " " * indent + "]"
 
 
 def decode(raw: bytes) -> dict[str, Any]:

@@ -192,7 +192,7 @@ class StoreLock:
 
     def _write(self, since: str, look: str, promised: bytes) -> None:
         head = f"{os.getpid()} {self._host} {since} {look} {len(promised)} {zlib.crc32(promised):x}"
-        block = head.encode("ascii", "replace").ljust(_HEAD - 1)[: _HEAD - 1] + b"\n" + promised
+        block = f"{head:<{_HEAD - 1}.{_HEAD - 1}}\n".encode("ascii", "replace") + promised
         if os.pwrite(self._fd, block, 0) != len(block):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
         self._mine = promised
