@@ -375,7 +375,7 @@ def test_any_history_keeps_what_a_store_promises_for_long() -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         AnyHistory,
         settings=settings(
-            max_examples=1500, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=800, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import queue
 import shutil
 import signal
 import stat
@@ -20,11 +22,57 @@ import pytest
 from tests.cli.driver import Keyboard
 from tests.conftest import StoreBox, clean_environment
 
+_HAND = """
+import io, json, sys
+from taskgraph.cli.main import run
+answer = sys.stdout
+for line in sys.stdin:
+    sys.stdout = io.StringIO()
+    print(run(json.loads(line)), file=answer, flush=True)
+"""
 
-def at_once(store: StoreBox, commands: list[list[str]], hands: int = 8) -> list[int]:
-    """Run commands as processes side by side; their exit codes."""
-    with ThreadPoolExecutor(hands) as pool:
-        return list(pool.map(lambda words: store.cli(*words).returncode, commands))
+
+class Hands:
+    """Processes that carry out commands side by side; each is started once, since storms would else mostly start Pythons.
+
+    Args:
+        store: where they work.
+        count: how many.
+    """
+
+    def __init__(self, store: StoreBox, count: int) -> None:
+        self._free: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
+        self._all = [
+            subprocess.Popen([sys.executable, "-c", _HAND], cwd=store.folder, env=clean_environment(), text=True,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            for _ in range(count)
+        ]  # fmt: skip
+
+    def __enter__(self) -> Hands:
+        for hand in self._all:
+            self._free.put(hand)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for hand in self._all:
+            hand.kill()
+            hand.communicate()
+
+    def at_once(self, commands: list[list[str]]) -> list[int]:
+        """Carry out commands, as many at a time as there are hands; their exit codes."""
+        with ThreadPoolExecutor(len(self._all)) as pool:
+            return list(pool.map(self._carry_out, commands))
+
+    def _carry_out(self, words: list[str]) -> int:
+        hand = self._free.get()
+        assert hand.stdin is not None
+        assert hand.stdout is not None
+        try:
+            hand.stdin.write(json.dumps(words) + "\n")
+            hand.stdin.flush()
+            return int(hand.stdout.readline())
+        finally:
+            self._free.put(hand)
 
 
 def test_a_rewrite_keeps_what_the_tool_does_not_know(tg: Keyboard) -> None:
@@ -83,7 +131,8 @@ def add_notes(store: StoreBox, hands: int, each: int) -> None:
     store.cli("update", "1", "--note", "first")
     lock = (store.tasks / ".lock").stat().st_ino
     notes = [f"n{number}" for number in range(hands * each)]
-    codes = at_once(store, [["update", "1", "--note", note] for note in notes], hands)
+    with Hands(store, hands) as workers:
+        codes = workers.at_once([["update", "1", "--note", note] for note in notes])
     assert set(codes) == {0}
     assert sorted(store.read(1)["notes"]) == sorted(["first", *notes])
     assert (store.tasks / ".lock").stat().st_ino == lock
@@ -104,15 +153,21 @@ def change_different_fields(store: StoreBox, rounds: int) -> None:
     """Change different fields of one task at the same moment, while an editor saves it."""
     for number in range(1, rounds + 2):
         store.write(number, status="completed" if number > 1 else "pending")
-    for number in range(1, rounds + 1):
-        store.write(1, status="pending")
-        commands = [["update", "1", "--set", f"k1={number}"], ["update", "1", "--set", f"k2={number}"],
-                    ["update", "1", "--add-blocked-by", str(number + 1)],
-                    ["update", "1", "--status", "in_progress"]]  # fmt: skip
-        assert at_once(store, commands, 4) == [0, 0, 0, 0]
-        data = store.read(1)
-        assert (data["metadata"], data["status"]) == ({"k1": number, "k2": number}, "in_progress")
-        assert number + 1 in data["unblockedBy"]
+    with Hands(store, 4) as workers:
+        for number in range(1, rounds + 1):
+            change_in_one_round(store, workers, number)
+
+
+def change_in_one_round(store: StoreBox, workers: Hands, number: int) -> None:
+    """One round of it."""
+    store.write(1, status="pending")
+    commands = [["update", "1", "--set", f"k1={number}"], ["update", "1", "--set", f"k2={number}"],
+                ["update", "1", "--add-blocked-by", str(number + 1)],
+                ["update", "1", "--status", "in_progress"]]  # fmt: skip
+    assert workers.at_once(commands) == [0, 0, 0, 0]
+    data = store.read(1)
+    assert (data["metadata"], data["status"]) == ({"k1": number, "k2": number}, "in_progress")
+    assert number + 1 in data["unblockedBy"]
 
 
 def test_changes_of_different_fields_at_once_are_all_kept(store: StoreBox) -> None:
@@ -335,13 +390,14 @@ def test_reading_goes_on_while_somebody_holds_the_lock(store: StoreBox) -> None:
     from taskgraph.manager import TaskManager
 
     store.write(1)
-    with TaskManager(store.tasks).store.locked():
-        assert at_once(store, [["list"], ["get", "1"], ["status"], ["explain", "1"]], 4) == [0, 0, 0, 0]
+    with Hands(store, 4) as workers, TaskManager(store.tasks).store.locked():
+        assert workers.at_once([["list"], ["get", "1"], ["status"], ["explain", "1"]]) == [0, 0, 0, 0]
 
 
 def create_at_once(store: StoreBox, hands: int, each: int) -> None:
     """Create tasks from many processes: all are there, ids are unique."""
-    codes = at_once(store, [["create", f"s{number}"] for number in range(hands * each)], hands)
+    with Hands(store, hands) as workers:
+        codes = workers.at_once([["create", f"s{number}"] for number in range(hands * each)])
     assert set(codes) == {0}
     assert sorted(store.read(i)["subject"] for i in range(1, hands * each + 1)) == sorted(
         f"s{number}" for number in range(hands * each)
@@ -359,10 +415,11 @@ def test_400_creators_at_once_get_ids_of_their_own(store: StoreBox) -> None:
 
 def claim_at_once(store: StoreBox, rounds: int) -> None:
     """Let eight claim one task; one gets it."""
-    for number in range(1, rounds + 1):
-        store.write(number)
-        codes = at_once(store, [["claim", str(number), "--owner", f"a{hand}"] for hand in range(8)])
-        assert sorted(codes) == [0, *[6] * 7]
+    with Hands(store, 8) as workers:
+        for number in range(1, rounds + 1):
+            store.write(number)
+            codes = workers.at_once([["claim", str(number), "--owner", f"a{hand}"] for hand in range(8)])
+            assert sorted(codes) == [0, *[6] * 7]
 
 
 @pytest.mark.slow
