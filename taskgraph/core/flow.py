@@ -65,23 +65,17 @@ def _still_waits(down: Task, said: str) -> bool:
 def sync_edge(up: Task, down: Task) -> bool:
     """Bring one edge to the side its upstream's status says; True if it moved."""
     if up.status in SETTLED:
-        if up.id in down.blocked_by:
-            down.blocked_by = _without(down.blocked_by, up.id)
-            if up.id not in down.unblocked_by:
-                down.unblocked_by = [*down.unblocked_by, up.id]
-            return True
-    elif up.id in down.unblocked_by:
-        down.unblocked_by = _without(down.unblocked_by, up.id)
-        if up.id not in down.blocked_by:
-            down.blocked_by = [*down.blocked_by, up.id]
-        return True
-    return False
+        return _cross(down, up.id, "blockedBy", "unblockedBy")
+    return _cross(down, up.id, "unblockedBy", "blockedBy")
 
 
-def _without(ids: list[int], gone: int) -> list[int]:
-    left = ids.copy()
-    left.remove(gone)
-    return left
+def _cross(task: Task, other: int, source: str, goal: str) -> bool:
+    if other not in task.data.get(source, ()):
+        return False
+    task.own(source).remove(other)
+    if other not in task.data.get(goal, ()):
+        task.own(goal).append(other)
+    return True
 
 
 def ended_by_cascade(task: Task) -> bool:

@@ -157,6 +157,14 @@ class Task:
             if key in self.data:
                 self._remember(key, self.data.pop(key))
 
+    def own(self, key: str) -> list[int]:
+        """The list of ids under a JSON key, to be changed in place; it is copied once, however many changes follow."""
+        kept: list[int] = self.data.get(key, [])
+        if self.was is None or key not in self.was:
+            self._remember(key, self.data.get(key, MISSING))
+            kept = self.data[key] = kept.copy()
+        return kept
+
     def _remember(self, key: str, old: Any) -> None:
         if self.was is None:
             self.was = {key: old}

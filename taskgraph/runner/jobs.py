@@ -115,8 +115,7 @@ def _read(root: str, end: Exit, what: str) -> Any:
 
 def clear(root: str, end: Exit, task: Task) -> None:
     """Remove what a recorded attempt left in `run/`."""
-    left = [*end.left, "in"] if any(task.unblocked_by) else end.left
-    for what in left:
+    for what in [*end.left, "in"] if task.unblocked_by else end.left:
         with suppress(OSError):
             os.unlink(layout.run_path(root, end.task, end.attempt, what))
 
