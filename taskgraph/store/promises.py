@@ -43,9 +43,12 @@ class Promise(NamedTuple):
     cleared: list[str]
 
     def lay_over(self, task: Task) -> bool:
-        """Carry it out on a task as it was read; False if that has been done already."""
-        if self.put["attempts"][-1] in task.attempts:
-            return False
+        """Carry it out on a task as it was read; False if the file is as far already, or further."""
+        mine = self.put["attempts"][-1]
+        for known in task.attempts:
+            same = known["number"] == mine["number"]
+            if known["number"] > mine["number"] or (same and ("outcome" in known or "outcome" not in mine)):
+                return False
         for key, value in self.put.items():
             task.put(key, value)
         task.clear(*self.cleared)

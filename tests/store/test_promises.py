@@ -42,6 +42,33 @@ def test_laying_it_over_twice_does_nothing_more() -> None:
     assert len(before.attempts) == 1
 
 
+def ended(number: int, **facts: object) -> dict[str, object]:
+    """An attempt that is over."""
+    return {"number": number, "startedAt": AT, "outcome": "completed", **facts}
+
+
+@pytest.mark.parametrize(
+    ("on_disk", "promised", "laid"),
+    [
+        ([], {"number": 1}, True),
+        ([{"number": 1}], ended(1), True),
+        ([ended(1)], {"number": 2}, True),
+        ([ended(1, finishedAt=AT)], {"number": 1, "startedAt": AT}, False),
+        ([ended(1, exitCode=0)], ended(1), False),
+        ([ended(1), {"number": 2}], {"number": 1}, False),
+        ([ended(1), {"number": 2}], ended(1), False),
+    ],
+)
+def test_a_file_that_is_further_than_a_promise_stays_as_it_is(
+    on_disk: list[dict[str, object]], promised: dict[str, object], laid: bool
+) -> None:
+    """A runner may be killed between writing a file and taking back what it had promised of it."""
+    found = task(1, "completed", attempts=on_disk)
+    promise = promises.Promise(1, (0, 0, 1), {"status": "in_progress", "attempts": [promised]}, [])
+    assert promise.lay_over(found) is laid
+    assert (found.status == "in_progress") is laid
+
+
 def test_edges_are_never_promised() -> None:
     """They belong to two files; readers compute what they mean from the statuses."""
     before, after = started()
