@@ -45,11 +45,14 @@ class UsageError(TaskgraphError):
 
 
 class CycleError(UsageError):
-    """An edge would close a cycle; ``details["cycle"]`` lists its ids, the first one again at the end."""
+    """An edge would close a cycle; ``details["cycle"]`` lists its ids, the first one again at the end.
+
+    A task that is to be made has no id yet, and is called so.
+    """
 
     kind = "cycle"
 
-    def __init__(self, cycle: list[int]) -> None:
+    def __init__(self, cycle: list[int | str]) -> None:
         shown = [str(i) for i in (cycle if len(cycle) <= 12 else [*cycle[:6], *cycle[-5:]])]
         if len(cycle) > 12:
             shown.insert(6, f"… ({len(cycle) - 11} more) …")

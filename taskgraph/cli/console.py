@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -167,6 +168,16 @@ def keep_streams() -> None:
         if getattr(sys, name) is None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
             setattr(sys, name, open(number, "r+" if number else "r", encoding="utf-8"))  # noqa: SIM115
+
+
+def reader_gone() -> bool:
+    """Whether nobody can read what is still to come: a pipe that was closed tells so only to those who ask or write."""
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        return any(state & (select.POLLERR | select.POLLHUP) for _, state in poll.poll(0))
+    except (OSError, ValueError):
+        return False
 
 
 def abandon() -> None:

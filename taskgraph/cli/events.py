@@ -42,6 +42,8 @@ def command(
         if not follow:
             return
         while history.size() <= offset:
+            if console.reader_gone():
+                return
             time.sleep(_STEP)
         events, offset = history.read(offset)
         chosen = _of(events, wanted)

@@ -52,7 +52,7 @@ def command(
     while True:
         ended = not follow or not _under_way(manager.get(found.id).current, number)
         offset, pending = _show(path, offset, pending, raw=raw, last=ended)
-        if ended:
+        if ended or console.reader_gone():
             return
         time.sleep(_STEP)
 

@@ -40,6 +40,8 @@ def command(
     wanted = [resolve(graph, ref).id for ref in options.refs(targets)] if targets and graph is not None else None
     if dry_run and graph is not None:
         _dry_run(graph, wanted, as_json=as_json)
+        if console.warn_faults(graph.faults.values(), manager.view_settings[1]):
+            raise typer.Exit(options.EXIT_STORE)
         return
     code = carry_out(
         manager, quiet=quiet, as_json=as_json, targets=wanted, slots=jobs, fail_fast=fail_fast, once=once, wait=wait,

@@ -119,12 +119,14 @@ def create(graph: Graph, new_id: Callable[[], int], values: dict[str, Any], edge
         edges: what it waits for and what waits for it.
         at: the moment, ISO 8601.
     """
+    if not str(values.get("subject", "")).strip():
+        raise UsageError("a task needs a subject: what is to be done, in a line")
     above = [resolve(graph, ref) for ref in edges.add_blocked_by]
     below = [resolve(graph, ref) for ref in edges.add_blocks]
     for up in above:
         for down in below:
             if (way := path(graph, down.id, up.id)) is not None:
-                raise CycleError([*way, down.id])
+                raise CycleError([*way, "the new task", down.id])
     task = draft(0, **values, createdAt=at)
     task.data["id"] = new_id()
     graph.add(task)

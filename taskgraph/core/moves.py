@@ -273,13 +273,13 @@ def reopen(graph: Graph, task: Task, at: str, *, downstream: bool = False) -> li
     Raises:
         RefusedError: the task is under way.
     """
-    if task.status == PENDING:
+    if task.status == PENDING and not downstream:
         return []
     if task.status == IN_PROGRESS:
         raise RefusedError(
             f"{task.title} is in progress; wait for it, or stop it with 'taskgraph cancel {task.id}'", task=task.id
         )
-    chosen = [task]
+    chosen = [task] if task.status != PENDING else []
     if downstream:
         below = (graph.get(i) for i in graph.closure([task.id], down=True)[1:])
         chosen += [t for t in below if t is not None and t.status in (COMPLETED, FAILED)]

@@ -201,6 +201,7 @@ class StoreLock:
         record = read(self.path)
         if record is None:
             return "the store is locked by another process"
-        when = f" since {record.since}" if record.since != "-" else ""
+        if record.since == "-":
+            return f"the store is locked by a process that left no note (the last that did was pid {record.pid})"
         where = "" if record.host == os.uname().nodename else f" on {record.host}"
-        return f"the store is locked by pid {record.pid}{where}{when}"
+        return f"the store is locked by pid {record.pid}{where} since {record.since}"

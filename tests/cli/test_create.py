@@ -73,7 +73,14 @@ def test_a_cycle_through_a_new_task_is_refused(tg: Keyboard) -> None:
     tg.ok("create", "a")
     tg.ok("create", "b", "-b", "1")
     assert tg.json("create", "c", "-b", "2", "--blocks", "1", code=2)["error"]["kind"] == "cycle"
+    assert "1 → 2 → the new task → 1" in tg.refused(2, "create", "c", "-b", "2", "--blocks", "1")
     assert len(tg.json("list")) == 2
+
+
+@pytest.mark.parametrize("subject", ["", "  ", "\n"])
+def test_a_task_needs_a_subject(tg: Keyboard, subject: str) -> None:
+    assert "needs a subject" in tg.refused(2, "create", subject)
+    assert tg.json("list") == []
 
 
 def test_a_task_that_does_not_exist_cannot_be_waited_for(tg: Keyboard) -> None:

@@ -103,6 +103,15 @@ def test_targets_run_with_all_they_wait_for_and_are_judged_alone(tg: Keyboard) -
     assert sorted(tg.store.lines("ran")) == ["1", "2", "3", "4"]
 
 
+@pytest.mark.parametrize(("name", "text"), [("task_2.json", "{"), ("config.toml", "[defaults]\nmaxRetries = 'x'\n")])
+def test_a_dry_run_names_what_cannot_be_read_as_the_run_would(tg: Keyboard, name: str, text: str) -> None:
+    tg.ok("create", "a", "--command", "true")
+    (tg.store.tasks / name).write_text(text)
+    told = tg("run", "-n")
+    assert (told.code, told.out) == (5, "1 a: true\n")
+    assert name in told.err
+
+
 def test_a_dry_run_starts_nothing(tg: Keyboard) -> None:
     tg.store.write(1, "touch ran; \x1b", blockedBy=[2])
     tg.store.write(2, ["touch", "a b"], name="two")

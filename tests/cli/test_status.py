@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 
+import pytest
+
 from tests.cli.driver import Keyboard
-from tests.conftest import clean_environment
+from tests.conftest import StoreBox, clean_environment, until
 
 
 def test_an_empty_store(tg: Keyboard) -> None:
@@ -119,6 +121,23 @@ def test_lines_of_the_history_that_are_no_events_are_passed_over(tg: Keyboard) -
     assert [each["id"] for each in tg.json("events", "1")] == [1]
     tg.ok("create", "b")
     assert tg.json("events")[-1]["id"] == 9
+
+
+@pytest.mark.parametrize("words", [("events", "-f"), ("logs", "1", "-f")])
+def test_following_ends_when_nobody_reads_any_more_even_if_nothing_happens(
+    store: StoreBox, words: tuple[str, ...]
+) -> None:
+    store.write(1, "echo hello; while [ ! -e go ]; do sleep 0.05; done")
+    run = store.start()
+    store.wait_for_status(1, "in_progress")
+    until(lambda: (store.tasks / "logs" / "1.1.log").exists() and store.log(1), "a line in the log")
+    process = subprocess.Popen(store.command(*words), cwd=store.folder, env=clean_environment(), stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(20) == 0
+    (store.folder / "go").touch()
+    assert run.wait(20) == 0
 
 
 def test_following_the_history_gives_one_object_a_line(tg: Keyboard) -> None:

@@ -90,7 +90,7 @@ def test_a_new_task_between_two_that_are_the_wrong_way_round_is_refused() -> Non
     graph = chain(3)
     with pytest.raises(CycleError) as caught:
         create(graph, Edges(add_blocked_by=(3,), add_blocks=(1,)))
-    assert caught.value.details["cycle"] == [1, 2, 3, 1]
+    assert caught.value.details["cycle"] == [1, 2, 3, "the new task", 1]
     assert sorted(graph.tasks) == [1, 2, 3]
 
 

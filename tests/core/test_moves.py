@@ -240,6 +240,14 @@ def test_reopening_downstream_takes_finished_dependents_along_and_leaves_running
     assert [i for i, t in graph.tasks.items() if t.stale] == [3]
 
 
+def test_reopening_downstream_reaches_below_a_task_that_is_open_already() -> None:
+    graph = below_a_finished_task()
+    moves.reopen(graph, graph.tasks[1], AT)
+    visit = graph.tasks[1].visit
+    assert moves.reopen(graph, graph.tasks[1], AT, downstream=True) == [3]
+    assert (statuses(graph)[2], statuses(graph)[6], graph.tasks[1].visit) == ("pending", "pending", visit)
+
+
 def test_a_running_task_that_used_the_old_result_is_still_marked_when_it_completes() -> None:
     graph = graph_of(task(1, "completed"), one := task(2, up=(1,)))
     moves.start(graph, one, AT, process="r.1")

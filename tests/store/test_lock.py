@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -25,6 +26,14 @@ def take(root: Path, timeout: float = 5.0) -> None:
     one = lock.StoreLock(str(root), timeout)
     one.acquire()
     one.release()
+
+
+def test_a_holder_that_left_no_note_is_not_confused_with_the_one_before(root: Path) -> None:
+    take(root, 0.3)
+    with open(root / ".lock") as stranger:
+        fcntl.flock(stranger, fcntl.LOCK_EX)
+        with pytest.raises(LockedError, match=f"left no note \\(the last that did was pid {os.getpid()}\\)"):
+            take(root, 0.1)
 
 
 def test_who_waits_in_vain_is_told_who_holds_it_and_since_when(root: Path, holder: Holder) -> None:
