@@ -129,7 +129,7 @@ def summary(graph: Graph, outcome: Outcome, root: str, now: float) -> list[str]:
     if outcome.failed:
         first = graph.tasks[outcome.failed[0]]
         number = first.attempts[-1]["number"] if first.attempts else None
-        where = f"; its log: {relative(root, first.id, number)}" if number else ""
+        where = f"; its log: {relative(root, first.id, number)}" if number and _has_log(root, first, number) else ""
         lines.append(f"first failure: {title(graph, first.id)}: {first.reason}{where}")
         lines.append("'taskgraph reopen --failed' has them done again")
     return lines
@@ -144,17 +144,23 @@ def _waiting(graph: Graph, outcome: Outcome, now: float) -> list[str]:
         return []
     rows = [f"{i} {why(graph, graph.tasks[i], i, now)}" for i in outcome.waiting[:_MOST]]
     more = len(outcome.waiting) - len(rows)
-    return ["nothing more can start:", *(f"  {row}" for row in rows), *([f"  and {more} more wait"] if more else [])]
+    head = "not done:" if outcome.reason or outcome.exit_code > 128 else "nothing more can start:"
+    return [head, *(f"  {row}" for row in rows), *([f"  and {more} more wait"] if more else [])]
 
 
 def _failure(task: Task, root: str) -> list[str]:
     lines = [f"FAILED {task.title}: {task.reason}"]
     if task.attempts:
         number = task.attempts[-1]["number"]
-        path = relative(root, task.id, number)
         lines += [f"  | {text}" for text in tail(f"{root}/logs/{task.id}.{number}.log")]
-        lines.append(f"  log: {path}")
+        if _has_log(root, task, number):
+            lines.append(f"  log: {relative(root, task.id, number)}")
     return lines
+
+
+def _has_log(root: str, task: Task, number: int) -> bool:
+    """Whether an attempt left a log; one of a person or an agent has none."""
+    return os.path.exists(f"{root}/logs/{task.id}.{number}.log")
 
 
 def relative(root: str, task_id: int, number: int) -> str:

@@ -103,6 +103,16 @@ def test_targets_run_with_all_they_wait_for_and_are_judged_alone(tg: Keyboard) -
     assert sorted(tg.store.lines("ran")) == ["1", "2", "3", "4"]
 
 
+def test_a_failed_claim_names_no_log_since_it_has_none(tg: Keyboard) -> None:
+    tg.ok("create", "a")
+    tg.ok("claim", "1", "--owner", "ann")
+    tg.ok("fail", "1", "--owner", "ann", "--reason", "bad")
+    told = tg("run")
+    assert told.code == 1
+    assert "FAILED task 1: bad" in told.lines
+    assert "log" not in told.out
+
+
 @pytest.mark.parametrize(("name", "text"), [("task_2.json", "{"), ("config.toml", "[defaults]\nmaxRetries = 'x'\n")])
 def test_a_dry_run_names_what_cannot_be_read_as_the_run_would(tg: Keyboard, name: str, text: str) -> None:
     tg.ok("create", "a", "--command", "true")
