@@ -152,5 +152,6 @@ class OpenStore:
 
     def each(self, refs: Refs, act: Callable[[Graph, Task], T], *, whole: bool = False) -> list[T]:
         """One step over several tasks: all of them or none."""
-        named = whole or any(id_of(ref) is None for ref in several(refs))
-        return self.change(lambda graph: [act(graph, self._fresh(graph, ref)) for ref in several(refs)], whole=named)
+        chosen = several(refs)
+        named = whole or any(id_of(ref) is None for ref in chosen)
+        return self.change(lambda graph: [act(graph, self._fresh(graph, ref)) for ref in chosen], whole=named)

@@ -332,15 +332,17 @@ class TaskManager(OpenStore):
             RefusedError: a task is in progress.
         """
 
+        named = several(refs)
+
         def act(graph: Graph) -> tuple[Tasks, list[int]]:
-            chosen = [resolve(graph, ref) for ref in several(refs)]
+            chosen = [resolve(graph, ref) for ref in named]
             if failed:
                 chosen += [t for t in graph.tasks.values() if t.status == FAILED and t not in chosen]
             at = self.now()
             stale = [i for task in chosen for i in moves.reopen(graph, task, at, downstream=downstream)]
             return chosen, sorted(set(stale) - {task.id for task in chosen})
 
-        return self.change(act, whole=failed or downstream or any(id_of(ref) is None for ref in several(refs)))
+        return self.change(act, whole=failed or downstream or any(id_of(ref) is None for ref in named))
 
     def set_status(self, ref: Ref, status: str, caller: Caller = ANYBODY) -> tuple[Task, list[int]]:
         """Bring a task into a status by the verb that leads there.

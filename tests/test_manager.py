@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -534,6 +534,18 @@ def test_several_tasks_at_once_are_all_done_or_none(boss: TaskManager, root: Pat
         assert on_disk(root) == before
     boss.cancel([1, 2])
     assert [d["status"] for d in on_disk(root).values()] == ["cancelled", "cancelled", "pending"]
+
+
+@pytest.mark.parametrize("form", [list, tuple, iter], ids=["list", "tuple", "iterator"])
+def test_several_tasks_may_be_named_in_anything_that_can_be_gone_through(
+    boss: TaskManager, root: Path, form: Callable[[list[int]], Iterable[int]]
+) -> None:
+    for _ in range(2):
+        boss.create("T")
+    assert len(boss.cancel(form([1, 2]))) == 2
+    assert len(boss.reopen(form([1, 2]))[0]) == 2
+    assert [d["status"] for d in on_disk(root).values()] == ["pending", "pending"]
+    assert boss.delete(form([1, 2]))[0] == [1, 2]
 
 
 def test_a_description_grows_and_shrinks_by_one_command(boss: TaskManager, root: Path) -> None:
