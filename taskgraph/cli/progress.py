@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from taskgraph.cli import console
 from taskgraph.core.graph import Event
 from taskgraph.report.summary import line, settle, span, tail
+from taskgraph.store import layout
 
 if TYPE_CHECKING:
     from taskgraph.runner.tick import Run
@@ -128,7 +129,7 @@ class LiveView:
         for each in rows[:_MOST_ROWS]:
             task = graph.tasks.get(each.task)
             title = console.clean(f"{each.task} {(task.name or task.subject) if task is not None else ''}")
-            last = tail(f"{self.run.root}/logs/{each.task}.{each.attempt}.log", 1)
+            last = tail(layout.log_path(self.run.root, each.task, each.attempt), 1)
             line = console.clean(settle(last[-1])) if last else ""
             table.add_row(span(now - each.since), cell(title, "cyan"), cell(line, "dim"))
         more = f", {len(rows) - _MOST_ROWS} of them not shown" if len(rows) > _MOST_ROWS else ""

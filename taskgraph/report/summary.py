@@ -9,6 +9,7 @@ from taskgraph.core.fields import parse_time
 from taskgraph.core.graph import Event, Graph
 from taskgraph.core.task import Task
 from taskgraph.runner.outcome import Outcome
+from taskgraph.store import layout
 
 _TAIL_LINES = 5
 _TAIL_BYTES = 8192
@@ -128,8 +129,8 @@ def summary(graph: Graph, outcome: Outcome, root: str, now: float) -> list[str]:
         lines.append(f"and {len(outcome.failed) - _MOST} more failed; 'taskgraph list --status failed' lists them")
     if outcome.failed:
         first = graph.tasks[outcome.failed[0]]
-        number = first.attempts[-1]["number"] if first.attempts else None
-        where = f"; its log: {relative(root, first.id, number)}" if number and _has_log(root, first, number) else ""
+        log = log_of(root, first)
+        where = f"; its log: {log}" if log else ""
         lines.append(f"first failure: {title(graph, first.id)}: {first.reason}{where}")
         lines.append("'taskgraph reopen --failed' has them done again")
     return lines
@@ -150,22 +151,20 @@ def _waiting(graph: Graph, outcome: Outcome, now: float) -> list[str]:
 
 def _failure(task: Task, root: str) -> list[str]:
     lines = [f"FAILED {task.title}: {task.reason}"]
-    if task.attempts:
-        number = task.attempts[-1]["number"]
-        lines += [f"  | {text}" for text in tail(f"{root}/logs/{task.id}.{number}.log")]
-        if _has_log(root, task, number):
-            lines.append(f"  log: {relative(root, task.id, number)}")
+    if log := log_of(root, task):
+        lines += [f"  | {text}" for text in tail(log)]
+        lines.append(f"  log: {log}")
     return lines
 
 
-def _has_log(root: str, task: Task, number: int) -> bool:
-    """Whether an attempt left a log; one of a person or an agent has none."""
-    return os.path.exists(f"{root}/logs/{task.id}.{number}.log")
+def log_of(root: str, task: Task) -> str:
+    """The log of the last attempt, seen from where the person stands if that is shorter.
 
-
-def relative(root: str, task_id: int, number: int) -> str:
-    """The path of a log, seen from where the person stands if that is shorter."""
-    path = f"{root}/logs/{task_id}.{number}.log"
+    Empty where there is none, as after an attempt of a person or an agent.
+    """
+    path = layout.log_path(root, task.id, task.attempts[-1]["number"]) if task.attempts else ""
+    if not os.path.exists(path):
+        return ""
     near = os.path.relpath(path)
     return near if len(near) < len(path) else path
 

@@ -69,12 +69,16 @@ class Writer:
         at_once.update(self._overdue(now))
         graph.touched.clear()
         self.store.record(graph, self.by)
-        self.store.promise(b"".join([line for _, line in self._promised.values()]))
+        self.store.promise(self._block())
         self._write(unpromised)
         hand_over()
         self._write(at_once)
         self._write_ends({**put_off, **dict.fromkeys(self._promised)}, now, busy)
-        self.store.promise(b"".join([line for _, line in self._promised.values()]), now=False)
+        self.store.promise(self._block(), now=False)
+
+    def _block(self) -> bytes:
+        """All that is promised, as it stands in the lock file."""
+        return b"".join([line for _, line in self._promised.values()])
 
     def _write_ends(self, ids: Iterable[int], now: float, busy: Callable[[], bool]) -> None:
         """Write the files of attempts that are over; once something is more urgent, promise the rest."""

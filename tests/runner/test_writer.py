@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from taskgraph.core import moves
+from taskgraph.core.graph import Graph
 from taskgraph.core.limits import PLAIN, resolve
 from taskgraph.manager import TaskManager
 from taskgraph.runner.writer import Writer
@@ -21,15 +22,21 @@ def boss(tmp_path: Path) -> TaskManager:
     return TaskManager(tmp_path, by="test")
 
 
+def begin(boss: TaskManager, *ups: tuple[int, ...]) -> tuple[Graph, Writer]:
+    """Tasks that wait for these, the graph of a run over them, and its writer."""
+    for blocked_by in ups:
+        boss.create("a", command="true", blocked_by=blocked_by)
+    graph = boss.reconcile()
+    return graph, Writer(boss.store, graph, "run")
+
+
 def stored(boss: TaskManager, task_id: int) -> str:
     """The text of a task file, as anybody may see it."""
     return Path(boss.root, f"task_{task_id}.json").read_text()
 
 
 def test_a_start_is_promised_before_the_command_is_handed_over_and_written_a_moment_later(boss: TaskManager) -> None:
-    boss.create("a", command="true")
-    graph = boss.reconcile()
-    writer = Writer(boss.store, graph, "run")
+    graph, writer = begin(boss, ())
     seen: list[str] = []
     with boss.store.locked():
         moves.start(graph, graph.tasks[1], AT, process="r.1")
@@ -45,10 +52,7 @@ def test_a_start_is_promised_before_the_command_is_handed_over_and_written_a_mom
 
 
 def test_an_end_is_written_at_once_unless_something_more_urgent_waits(boss: TaskManager) -> None:
-    for _ in range(2):
-        boss.create("a", command="true")
-    graph = boss.reconcile()
-    writer = Writer(boss.store, graph, "run")
+    graph, writer = begin(boss, (), ())
     for task_id, busy, written in ((1, False, True), (2, True, False)):
         task = graph.tasks[task_id]
         with boss.store.locked():
@@ -63,9 +67,7 @@ def test_an_end_is_written_at_once_unless_something_more_urgent_waits(boss: Task
 
 
 def test_what_is_too_long_to_be_promised_is_written_before_the_lock_is_let_go(boss: TaskManager) -> None:
-    boss.create("a", command="true")
-    graph = boss.reconcile()
-    writer = Writer(boss.store, graph, "run")
+    graph, writer = begin(boss, ())
     task = graph.tasks[1]
     with boss.store.locked():
         moves.start(graph, task, AT, process="r.1")
@@ -76,9 +78,8 @@ def test_what_is_too_long_to_be_promised_is_written_before_the_lock_is_let_go(bo
 
 
 def test_more_starts_than_may_be_promised_are_written_at_once(boss: TaskManager) -> None:
-    ids = [boss.create("a", command="true").id for _ in range(promises.MOST + 3)]
-    graph = boss.reconcile()
-    writer = Writer(boss.store, graph, "run")
+    ids = list(range(1, promises.MOST + 4))
+    graph, writer = begin(boss, *[() for _ in ids])
     with boss.store.locked():
         for task_id in ids:
             moves.start(graph, graph.tasks[task_id], AT, process="r.1")
@@ -88,10 +89,7 @@ def test_more_starts_than_may_be_promised_are_written_at_once(boss: TaskManager)
 
 
 def test_an_edge_of_a_task_that_still_waits_is_written_later_but_is_written(boss: TaskManager) -> None:
-    for blocked_by in ((), (), (1, 2)):
-        boss.create("a", command="true", blocked_by=blocked_by)
-    graph = boss.reconcile()
-    writer = Writer(boss.store, graph, "run")
+    graph, writer = begin(boss, (), (), (1, 2))
     task = graph.tasks[1]
     with boss.store.locked():
         moves.start(graph, task, AT, process="r.1")
@@ -105,9 +103,7 @@ def test_an_edge_of_a_task_that_still_waits_is_written_later_but_is_written(boss
 
 
 def test_what_others_did_to_a_task_whose_start_is_promised_is_written_at_once(boss: TaskManager) -> None:
-    boss.create("a", command="true")
-    graph = boss.reconcile()
-    writer = Writer(boss.store, graph, "run")
+    graph, writer = begin(boss, ())
     task = graph.tasks[1]
     with boss.store.locked():
         moves.start(graph, task, AT, process="r.1")
