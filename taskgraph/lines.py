@@ -37,4 +37,7 @@ def load(line: bytes) -> Any:
     Raises:
         ValueError: there is none.
     """
-    return _decode(line.decode())
+    try:
+        return _decode(line.decode())
+    except RecursionError:
+        raise ValueError("nested too deeply") from None

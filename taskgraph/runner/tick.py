@@ -144,7 +144,7 @@ class Run:
         return executor
 
     def _load(self) -> None:
-        seen = self.store.history.size()
+        seen = self.store.history.mark()
         self.graph = self.manager.reconcile()
         self._settings = self.manager.settings
         self.graph.touched.clear()
@@ -216,7 +216,7 @@ class Run:
             return self.options.once
         # What another run has started since the last look is to be waited for, and what it left behind to be taken over.
         self._adopt(time.monotonic())
-        if self.watched.foreign or self.watched.items:
+        if self.watched.foreign or self.watched.items or self.others.may_be_back(time.monotonic()):
             return False
         return not (self.options.wait and self._somebody_may_act())
 
@@ -377,6 +377,7 @@ class Run:
 
     def _record(self, each: Watched, end: Exit, at: str, recorded: list[tuple[Exit, Task]]) -> None:
         self.watched.items.pop(each.task, None)
+        self.others.look_at(each.task, at, time.monotonic())
         if each.task in self.graph.faults:
             # Nothing can be written into a file that cannot be read; the keeper's record tells the next look, or run.
             return
@@ -412,8 +413,7 @@ class Run:
         self._await_keeper()
         while self._free > 0 and (task_id := self.frontier.pop()) is not None:
             task = self.graph.tasks[task_id]
-            if self.store.changed_on_disk(task):
-                self.others.reload([task_id], at)
+            if not self.others.look_at(task_id, at, now):
                 self.frontier.offer([task_id], self.manager.clock(), now)
                 continue
             floor = self._logged.get(task_id, 0)

@@ -130,10 +130,6 @@ class Writer:
             due = min(due, next(iter(self._edges.values())) + _LATER)
         return due
 
-    def promised(self, task_id: int) -> bool:
-        """Whether a change of the task is promised but not yet in its file."""
-        return task_id in self._promised
-
     def forget(self, task_id: int) -> None:
         """Its file was found to be ahead of what was put off."""
         self._promised.pop(task_id, None)

@@ -9,12 +9,31 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from taskgraph import lines, regular
 
 Event = dict[str, Any]
-_BLOCK = 65536
+_BLOCK: Final = 65536
+
+
+class Mark(NamedTuple):
+    """How far a history goes.
+
+    Attributes:
+        file: device and inode of the file; zeros where there is none.
+        size: its bytes.
+    """
+
+    file: tuple[int, int]
+    size: int
+
+    def continues(self, earlier: Mark) -> bool:
+        """Whether all that was there at an earlier mark is still at its place, so that only what follows is new."""
+        return self.file == earlier.file and self.size >= earlier.size
+
+
+_NOTHING: Final = Mark((0, 0), 0)
 
 
 class History:
@@ -27,8 +46,8 @@ class History:
     def __init__(self, root: str) -> None:
         self.path = os.path.join(root, "events.jsonl")
         self._fd = -1
-        self._file = (0, 0)
-        self._now: tuple[int, int, int] | None = None
+        self._file = _NOTHING.file
+        self._now: Mark | None = None
         self._size = -1
         self._last = 0
         self._torn = False
@@ -39,7 +58,7 @@ class History:
         Raises:
             OSError: they could not be written; the file is as it was.
         """
-        fd, size = self._open(), self.now()
+        fd, size = self._open(), self.now().size
         if size != self._size:
             self._last, self._torn = _last_id(fd, size)
         block = bytearray(b"\n" if self._torn else b"")
@@ -57,30 +76,25 @@ class History:
             os.ftruncate(fd, size)
             raise
         self._size, self._last, self._torn = size + len(block), last, False
-        self._now = (*self._file, self._size)
+        self._now = Mark(self._file, self._size)
 
     def begin(self) -> None:
         """A locked step begins: what was known of the file may have changed."""
         self._now = None
 
-    def now(self) -> int:
-        """Under the lock: how many bytes the history has; the system is asked once in a step."""
+    def now(self) -> Mark:
+        """Under the lock: how far the history goes; the system is asked once in a step."""
         if self._now is None:
-            try:
-                st = os.stat(self.path)
-            except OSError:
-                return 0
-            self._now = st.st_dev, st.st_ino, st.st_size
-        return self._now[2]
+            self._now = self.mark()
+        return self._now
 
     def _open(self) -> int:
         """The descriptor of the file, kept from step to step unless somebody put another file in its place."""
-        self.now()
-        if self._fd < 0 or self._now is None or self._now[:2] != self._file:
+        if self._fd < 0 or self.now().file != self._file:
             self.close()
             self._fd, st = regular.open_known(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
             self._file = st.st_dev, st.st_ino
-            self._now = (*self._file, st.st_size)
+            self._now = Mark(self._file, st.st_size)
             self._size = -1
         return self._fd
 
@@ -93,12 +107,17 @@ class History:
     def __del__(self) -> None:
         self.close()
 
+    def mark(self) -> Mark:
+        """How far the history goes at this moment."""
+        try:
+            st = os.stat(self.path)
+        except OSError:
+            return _NOTHING
+        return Mark((st.st_dev, st.st_ino), st.st_size)
+
     def size(self) -> int:
         """How many bytes the history has now; 0 where there is none."""
-        try:
-            return os.stat(self.path).st_size
-        except OSError:
-            return 0
+        return self.mark().size
 
     def read(self, offset: int = 0) -> tuple[list[Event], int]:
         """The whole events from a byte offset on, and the offset behind the last whole line."""
@@ -128,12 +147,11 @@ def _last_id(fd: int, size: int) -> tuple[int, bool]:
     if size == 0:
         return 0, False
     torn = os.pread(fd, 1, size - 1) != b"\n"
-    tail = b""
-    start = size
+    start, length = size, _BLOCK
     while start > 0:
-        start = max(0, start - _BLOCK)
-        tail = os.pread(fd, size - start, start)
-        found = tail.split(b"\n")
+        start = max(0, size - length)
+        found = os.pread(fd, size - start, start).split(b"\n")
+        length *= 2
         whole = list(_parse(found if start == 0 else found[1:]))
         if whole:
             return max(event["id"] for event in whole[-3:]), torn

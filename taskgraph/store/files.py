@@ -5,7 +5,6 @@ Knows files, lock, journal and history; knows nothing of what a task means.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -153,14 +152,18 @@ class Store(Reader):
     def write(self, graph: Graph, tasks: list[Task]) -> None:
         """Write the files of tasks that changed.
 
+        One that somebody has removed or made unreadable since it was read is noted in ``graph.faults``; what changed in it
+        is kept, to be written when it can be read again.
+
         Raises:
             StoreError: one cannot be written.
         """
         with self._faults:
-            self._save_each(graph, [task for task in tasks if self._differs(task)], "")
+            self._save_each(graph, [task for task in tasks if self._differs(task)], "", missed=graph.faults)
         for task in tasks:
-            task.was = None
-            graph.dirty.discard(task.id)
+            if task.id not in graph.faults:
+                task.was = None
+                graph.dirty.discard(task.id)
 
     @staticmethod
     def complete(task: Task) -> None:
@@ -178,14 +181,26 @@ class Store(Reader):
         task.was = None
         return False
 
-    def _save_each(self, graph: Graph, tasks: list[Task], by: str) -> None:
+    def _save_each(
+        self, graph: Graph, tasks: list[Task], by: str, *, missed: dict[int, StoreError] | None = None
+    ) -> None:
         written: list[tuple[str, str, Task, Stamp]] = []
         try:
             for task in tasks:
                 self.complete(task)
                 target, old = replace.target(layout.task_path(self.root, task.id))
-                if not self._catch_up(task, old):
-                    graph.drop(task.id)
+                try:
+                    there = self._catch_up(task, old)
+                except StoreError as error:
+                    if missed is None:
+                        raise
+                    missed[task.id] = error
+                    continue
+                if not there:
+                    if missed is None:
+                        graph.drop(task.id)
+                    else:
+                        missed[task.id] = self.gone(task.id)
                     continue
                 if self.spares is not None and old is not None:
                     new = self.spares.replace(target, codec.encode(task.data), old)
@@ -312,7 +327,7 @@ def read_journal(root: str) -> dict[str, Any] | None:
     """
     path = f"{root}/{_JOURNAL}"
     try:
-        journal = json.loads(regular.read(path))
+        journal = lines.load(regular.read(path))
     except FileNotFoundError:
         return None
     except ValueError:

@@ -8,7 +8,7 @@ mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from taskgraph import lines
@@ -44,15 +44,21 @@ class Promise(NamedTuple):
 
     def lay_over(self, task: Task) -> bool:
         """Carry it out on a task as it was read; False if the file is as far already, or further."""
-        mine = self.put["attempts"][-1]
-        for known in task.attempts:
-            same = known["number"] == mine["number"]
-            if known["number"] > mine["number"] or (same and ("outcome" in known or "outcome" not in mine)):
-                return False
+        if reaches(task, self.put["attempts"][-1]):
+            return False
         for key, value in self.put.items():
             task.put(key, value)
         task.clear(*self.cleared)
         return True
+
+
+def reaches(task: Task, attempt: Mapping[str, Any]) -> bool:
+    """Whether what a task says of its attempts goes as far as one of them as somebody else knows it, or further."""
+    for known in task.attempts:
+        same = known["number"] == attempt["number"]
+        if known["number"] > attempt["number"] or (same and ("outcome" in known or "outcome" not in attempt)):
+            return True
+    return False
 
 
 def line(task: Task) -> bytes:

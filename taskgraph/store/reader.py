@@ -6,7 +6,9 @@ Knows paths, stamps and promises; knows nothing of what a task means. Writes not
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
+from typing import Final
 
 from taskgraph import regular
 from taskgraph.core.graph import Graph
@@ -14,6 +16,9 @@ from taskgraph.core.task import FieldError, Task, normalise
 from taskgraph.errors import StoreError
 from taskgraph.store import codec, layout, lock, promises
 from taskgraph.store.replace import Stamp, stamp
+
+_LOOKS: Final = 3
+"""How often files are read that change while the store is read."""
 
 
 class Reader:
@@ -88,11 +93,24 @@ class Reader:
         task.id = task_id
         return task
 
-    def _learn_promises(self) -> None:
-        """Outside of the lock: find out which starts are not yet in their files."""
-        if not self._holding:
-            record = lock.read(f"{self.root}/{lock.NAME}")
-            self._promised = {p.task: p for p in promises.parse(record.promised)} if record and record.promised else {}
+    def _learn_promises(self) -> bool:
+        """Outside of the lock: find out what is not yet in its file; returns whether somebody is at work just now."""
+        if self._holding:
+            return False
+        record = lock.read(f"{self.root}/{lock.NAME}")
+        self._promised = {p.task: p for p in promises.parse(record.promised)} if record and record.promised else {}
+        return record is not None and record.since != "-"
+
+    def _lock_used(self) -> int:
+        """When the lock was last taken or let go, in ns; 0 where it never was."""
+        try:
+            return os.stat(f"{self.root}/{lock.NAME}").st_mtime_ns
+        except OSError:
+            return 0
+
+    def gone(self, task_id: int) -> StoreError:
+        """What is to be said of a task file that was there a moment ago."""
+        return StoreError(layout.task_path(self.root, task_id), "was there a moment ago and has gone")
 
     def ids(self) -> list[int]:
         """The ids that have a file, in order, readable or not.
@@ -106,10 +124,24 @@ class Reader:
             raise StoreError(self.root, f"cannot be read: {error.strerror}") from None
 
     def load(self) -> Graph:
-        """The whole store as it stands, not yet reconciled; files that cannot be read are noted in ``faults``."""
-        self._learn_promises()
-        graph = Graph()
-        for task_id in self.ids():
+        """The whole store as it stands, not yet reconciled; files that cannot be read are noted in ``faults``.
+
+        What somebody changes while it is read is read again, a few times, so that it mostly is of one moment.
+        """
+        graph, ids = Graph(), self.ids()
+        for _ in range(_LOOKS):
+            used, disturbed = self._lock_used(), self._learn_promises()
+            self._read_into(graph, ids)
+            if self._holding or not (disturbed or self._lock_used() != used):
+                break
+            stamps, known = self.stamps(), graph.tasks
+            ids = [i for i, new in stamps.items() if i not in known or new != known[i].stamp or i in self._promised]
+            for task_id in [i for i in known if i not in stamps]:
+                graph.drop(task_id)
+        return graph
+
+    def _read_into(self, graph: Graph, ids: Iterable[int]) -> None:
+        for task_id in ids:
             try:
                 task = self._read(task_id)
             except StoreError as error:
@@ -117,7 +149,6 @@ class Reader:
                 continue
             if task is not None:
                 graph.add(task)
-        return graph
 
     def lazy(self) -> Graph:
         """A working set that reads single tasks as they are asked for."""

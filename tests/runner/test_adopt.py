@@ -107,10 +107,10 @@ KILLED_BEFORE_FILES = """
 import os, sys
 from taskgraph.store.files import Store
 save = Store._save_each
-def killed(self, graph, tasks, by):
+def killed(self, graph, tasks, by, **more):
     if any(task.data.get("status") == "completed" for task in tasks):
         os.kill(os.getpid(), 9)
-    return save(self, graph, tasks, by)
+    return save(self, graph, tasks, by, **more)
 Store._save_each = killed
 from taskgraph.cli.main import main
 main()

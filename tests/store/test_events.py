@@ -74,7 +74,16 @@ def test_a_last_line_that_lacks_only_its_end_is_no_lost_event(root: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "junk", [b"not json\n", b"[1]\n", b"\n\n", b'{"event": "no id"}\n', b'{"id": "7"}\n', b"\xff\xfe\n"]
+    "junk",
+    [
+        b"[" * 100_000 + b"\n",
+        b"not json\n",
+        b"[1]\n",
+        b"\n\n",
+        b'{"event": "no id"}\n',
+        b'{"id": "7"}\n',
+        b"\xff\xfe\n",
+    ],
 )
 def test_lines_that_are_no_events_disturb_nobody(root: Path, junk: bytes) -> None:
     add(root, "a")
@@ -88,6 +97,38 @@ def test_an_event_longer_than_a_block_does_not_hide_the_last_id(root: Path) -> N
     History(str(root)).append([{"at": "t", "event": "x", "text": "é" * 200_000}], "", durable=False)
     add(root, "after")
     assert ids(root) == [1, 2]
+
+
+@pytest.mark.parametrize("torn", [b"", b"\0" * 3_000_000], ids=["a long event", "zeros of a power cut behind it"])
+def test_a_long_last_line_is_read_about_once(root: Path, torn: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(root, "first")
+    History(str(root)).append([{"at": "t", "event": "x", "text": "x" * 3_000_000}], "", durable=False)
+    path = root / "events.jsonl"
+    path.write_bytes(path.read_bytes() + torn)
+    asked = []
+    pread = os.pread
+    monkeypatch.setattr("os.pread", lambda fd, size, at: asked.append(size) or pread(fd, size, at))
+    add(root, "after")
+    assert ids(root) == [1, 2, 3]
+    assert sum(asked) < 4 * path.stat().st_size
+
+
+def test_a_mark_tells_whether_only_something_was_added(root: Path) -> None:
+    history, path = History(str(root)), root / "events.jsonl"
+    nothing = history.mark()
+    add(root, "a")
+    one = history.mark()
+    assert history.mark() == one
+    add(root, "b")
+    two = history.mark()
+    assert two.continues(one)
+    assert not one.continues(two)
+    assert not one.continues(nothing)
+    path.write_bytes(b"")
+    assert not history.mark().continues(two)
+    path.rename(root / "old")
+    add(root, *"abcdef")
+    assert not history.mark().continues(two)
 
 
 def test_a_history_that_was_removed_or_replaced_begins_where_the_file_says(root: Path) -> None:

@@ -48,6 +48,30 @@ def test_the_name_of_the_file_is_the_id(root: Path) -> None:
     assert read(root, 3)["id"] == 3
 
 
+@pytest.mark.parametrize("meanwhile", ["complete", "create", "delete"])
+def test_what_others_change_while_everything_is_read_is_read_again(
+    chain: Path, meanwhile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, store = manager(chain), opened(chain)
+    acts: dict[str, Callable[[], object]] = {
+        "complete": lambda: other.complete(1),
+        "create": lambda: other.create("new", blocked_by=[1]),
+        "delete": lambda: other.delete([1], force=True),
+    }
+    read_file = store._read_file
+
+    def late(task_id: int) -> object:
+        if task_id == 2 and meanwhile in acts:
+            acts.pop(meanwhile)()
+        return read_file(task_id)
+
+    monkeypatch.setattr(store, "_read_file", late)
+    found = store.load()
+    assert {i: task.data for i, task in found.tasks.items()} == {
+        i: t.data for i, t in opened(chain).load().tasks.items()
+    }
+
+
 @pytest.mark.parametrize(
     "name", ["task_0.json", "task_01.json", "task_1.json~", "task_x.json", "Task_1.json", "task_-1.json"]
 )

@@ -51,6 +51,7 @@ def ended(number: int, **facts: object) -> dict[str, object]:
     ("on_disk", "promised", "laid"),
     [
         ([], {"number": 1}, True),
+        ([{"number": 1}], {"number": 1}, False),
         ([{"number": 1}], ended(1), True),
         ([ended(1)], {"number": 2}, True),
         ([ended(1, finishedAt=AT)], {"number": 1, "startedAt": AT}, False),
@@ -67,6 +68,15 @@ def test_a_file_that_is_further_than_a_promise_stays_as_it_is(
     promise = promises.Promise(1, (0, 0, 1), {"status": "in_progress", "attempts": [promised]}, [])
     assert promise.lay_over(found) is laid
     assert (found.status == "in_progress") is laid
+
+
+@pytest.mark.parametrize(
+    "junk", [b"[" * 100_000, b"{", b"[]", b"[1, 2, 3, 4]", b"\xff", b"null"], ids=lambda b: ascii(b)[:20]
+)
+def test_what_makes_no_sense_is_passed_over(junk: bytes) -> None:
+    _, after = started()
+    good = promises.line(after)
+    assert [p.task for p in promises.parse(junk + b"\n" + good)] == [1]
 
 
 def test_edges_are_never_promised() -> None:

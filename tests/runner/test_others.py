@@ -1,0 +1,235 @@
+"""What people and editors do to task files and to the history under a run: nothing of the run's or of theirs is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from taskgraph.core import moves
+from taskgraph.core.graph import Graph
+from taskgraph.core.limits import PLAIN, resolve
+from taskgraph.manager import TaskManager
+from taskgraph.runner.others import Others
+from taskgraph.runner.writer import Writer
+from taskgraph.store import files
+from tests.conftest import until
+
+AT = "2026-05-01T08:00:00.000Z"
+FILE = ".tasks/task_1.json"
+UP = f'until grep -q \'^  "status": "in_progress\' {FILE}; do sleep 0.02; done; '
+CANCEL = 'sed \'s/^  "status": "in_progress/  "status": "cancelled/\''
+
+
+# While real work runs
+
+
+@pytest.mark.parametrize(
+    ("away", "back"),
+    [
+        (f"cp {FILE} kept; : > {FILE}", f"cat kept > {FILE}"),
+        (f"cp {FILE} kept; printf '%s' '{{\"id\": 1, \"sub' > {FILE}", f"cat kept > {FILE}"),
+        (f"mv {FILE} kept", f"mv kept {FILE}"),
+        (f"mv {FILE} kept", f"cat kept > {FILE}"),
+    ],
+    ids=["cut to nothing", "half written", "moved away and back", "moved away and made anew"],
+)
+@pytest.mark.parametrize("more", ["", "sleep 0.05; "], ids=["as it ends", "before it ends"])
+def test_a_file_that_is_being_saved_as_its_work_ends_costs_nothing(store, away, back, more):
+    saves = f"{away}; (sleep 0.3; {back}) > /dev/null 2>&1 & {more}echo 1 >> order"
+    store.write(1, UP + saves)
+    store.write(2, "echo 2 >> order", blockedBy=[1])
+    store.write(3, "echo 3 >> others")
+    store.run("-j", "2")
+    assert store.lines("order") == ["1", "2"]
+    assert store.outcomes(1) == ["completed"]
+    assert set(store.statuses().values()) == {"completed"}
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [f"{CANCEL} -i {FILE}", f"{CANCEL} {FILE} > kept; cat kept > {FILE}"],
+    ids=["replaced", "in place"],
+)
+def test_a_status_that_was_edited_just_before_the_work_ended_holds(store, saved):
+    store.write(1, f"{UP}{saved}")
+    store.write(2, "true", blockedBy=[1])
+    store.run()
+    assert store.status(1) == "cancelled"
+    assert store.status(2) == "cancelled"
+
+
+def test_a_file_that_is_removed_for_good_takes_its_task_along(store, gate):
+    store.write(1, f"{UP}rm {FILE}; sleep 60")
+    store.write(2, "echo 2 >> order")
+    store.run("-j", "2")
+    assert store.statuses() == {2: "completed"}
+
+
+HISTORY = ".tasks/events.jsonl"
+
+
+@pytest.mark.parametrize(
+    "gone", [f"mv {HISTORY} old", f"rm {HISTORY}", f": > {HISTORY}"], ids=["moved", "removed", "emptied"]
+)
+def test_two_runs_lose_no_end_when_the_history_goes(store, gate, gone):
+    for n in (1, 2):
+        store.write(n, f"{gate.wait}; echo {n} >> order; [ {n} = 2 ] || {{ {gone}; }}")
+    runs = [store.start("-q", "-j", "1") for _ in range(2)]
+    until(lambda: list(store.statuses().values()) == ["in_progress"] * 2, "both to run")
+    until(lambda: len(store.keepers()) == 2, "both keepers")
+    gate.open()
+    assert [store.ends(run) for run in runs] == [0, 0]
+    assert (store.outcomes(1), store.outcomes(2)) == (["completed"], ["completed"])
+    assert sorted(store.lines("order")) == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    "gone", [f"mv {HISTORY} old", f"rm {HISTORY}", f": > {HISTORY}"], ids=["moved", "removed", "emptied"]
+)
+def test_what_another_run_completed_is_not_judged_from_an_old_picture(store, gate, gone):
+    store.write(1, f"{gate.wait}; echo ran >> order; {gone}")
+    first = store.start("-q")
+    store.wait_for_status(1, "in_progress")
+    second = store.start("-q")
+    until(lambda: len(store.keepers()) == 2, "the second run")
+    gate.open()
+    assert (store.ends(first), store.ends(second)) == (0, 0)
+    assert store.outcomes(1) == ["completed"]
+
+
+# The same, step by step
+
+
+class Desk:
+    """A run's picture of a store with one task of which an attempt runs, and its hands."""
+
+    def __init__(self, folder: Path) -> None:
+        files.make(str(folder / ".tasks"))
+        self.boss = TaskManager(folder, by="test")
+        self.boss.create("a", command="true")
+        self.path = Path(self.boss.root, "task_1.json")
+        self.graph: Graph = self.boss.reconcile()
+        self.writer = Writer(self.boss.store, self.graph, "run")
+        self.others = Others(self.boss.store, self.graph, self.writer, self.boss.store.history.mark())
+        self.now = time.monotonic()
+
+    def begin(self, *, busy: bool) -> None:
+        """Start the task; with ``busy`` the start stays a promise."""
+        with self.boss.store.locked():
+            moves.start(self.graph, self.graph.tasks[1], AT, process="r.1")
+            self.commit([], [1], busy=busy)
+            if not busy:
+                self.writer.flush()
+
+    def end(self) -> None:
+        """Record its success."""
+        task = self.graph.tasks[1]
+        moves.conclude(self.graph, task, AT, resolve(task, PLAIN), {"outcome": "completed", "exitCode": 0})
+        self.commit([1], [], busy=False)
+
+    def commit(self, ended: list[int], started: list[int], *, busy: bool) -> None:
+        """Write a step."""
+        self.writer.commit(self.now, ended, started, lambda: None, lambda: busy)
+        self.others.wrote()
+
+    def look(self, later: float = 0.0) -> None:
+        """Look at all files."""
+        self.now += later
+        with self.boss.store.locked():
+            self.others.take_in(AT, self.now, scan=True)
+            self.commit([], [], busy=False)
+
+    def stored(self) -> str:
+        """The status in the file."""
+        return str(json.loads(self.path.read_text()).get("status", "pending"))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_a_file_broken_between_the_look_and_the_write_is_written_when_it_is_whole(desk: Desk) -> None:
+    desk.begin(busy=False)
+    whole = desk.path.read_text()
+    desk.path.write_text("{")
+    with desk.boss.store.locked():
+        desk.end()
+    assert list(desk.graph.faults) == [1]
+    assert desk.path.read_text() == "{"
+    assert desk.others.may_be_back(desk.now)
+    desk.look(0.2)
+    assert list(desk.graph.faults) == [1]
+    desk.path.write_text(whole.replace('"a"', '"edited"'))
+    desk.look(0.2)
+    desk.look(1.0)
+    assert not desk.graph.faults
+    assert desk.stored() == "completed"
+    assert '"edited"' in desk.path.read_text()
+    assert desk.graph.dirty == set()
+
+
+def test_a_file_gone_between_the_look_and_the_write_is_let_go_after_a_while(desk: Desk) -> None:
+    desk.begin(busy=False)
+    desk.path.unlink()
+    with desk.boss.store.locked():
+        desk.end()
+    desk.look(0.2)
+    assert list(desk.graph.tasks) == list(desk.graph.faults) == [1]
+    desk.look(2.0)
+    assert not desk.graph.tasks
+    assert not desk.graph.faults
+    assert not desk.path.exists()
+
+
+def test_a_file_that_stays_broken_is_not_waited_for_any_longer(desk: Desk) -> None:
+    desk.path.write_text("{")
+    desk.look()
+    assert desk.others.may_be_back(desk.now)
+    assert not desk.others.may_be_back(desk.now + 2)
+    desk.look(2.0)
+    assert list(desk.graph.faults) == [1]
+
+
+def test_a_file_that_could_not_be_read_is_read_again_though_it_did_not_change(desk: Desk) -> None:
+    st = desk.path.stat()
+    whole = desk.path.read_bytes()
+    desk.path.write_bytes(b"\xff" * len(whole))
+    desk.look()
+    assert list(desk.graph.faults) == [1]
+    desk.path.write_bytes(whole)
+    os.utime(desk.path, ns=(st.st_atime_ns, st.st_mtime_ns))
+    desk.look(0.2)
+    assert not desk.graph.faults
+
+
+def test_a_task_deleted_by_a_command_is_gone_at_once(desk: Desk) -> None:
+    TaskManager(desk.boss.root).delete([1])
+    with desk.boss.store.locked():
+        desk.others.take_in(AT, desk.now, scan=False)
+    assert not desk.graph.tasks
+    assert not desk.graph.faults
+
+
+def test_a_promised_start_that_somebody_cancelled_stays_cancelled(desk: Desk) -> None:
+    desk.begin(busy=True)
+    assert desk.stored() == "pending"
+    TaskManager(desk.boss.root).cancel([1])
+    assert desk.stored() == "cancelled"
+    desk.look()
+    assert desk.graph.tasks[1].status == "cancelled"
+    desk.look(1.0)
+    assert desk.stored() == "cancelled"
+
+
+def test_a_promised_start_goes_over_what_an_editor_saved(desk: Desk) -> None:
+    desk.begin(busy=True)
+    desk.path.write_text(desk.path.read_text().replace('"a"', '"edited"'))
+    desk.look()
+    desk.look(1.0)
+    assert desk.stored() == "in_progress"
+    assert '"edited"' in desk.path.read_text()
