@@ -30,6 +30,7 @@ def command(
     wanted = None if task is None else id_of(task) or manager.get(task).id
     if wanted is not None and not follow and not _known(manager, wanted):
         raise options.NotFoundError(f"there is no task {wanted}, and the history knows of none", task=wanted)
+    mark = history.mark()
     events, offset = history.read()
     chosen = _of(events, wanted)
     if as_json and not follow:
@@ -41,11 +42,13 @@ def command(
         console.flush()
         if not follow:
             return
-        while history.size() <= offset:
+        while (now := history.mark()) == mark:
             if console.reader_gone():
                 return
             time.sleep(_STEP)
-        events, offset = history.read(offset)
+        # A file in the place of one that was moved away is read from its beginning.
+        events, offset = history.read(offset if now.continues(mark) else 0)
+        mark = now
         chosen = _of(events, wanted)
 
 

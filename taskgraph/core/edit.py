@@ -92,6 +92,8 @@ def draft(task_id: int, **values: Any) -> Task:
     Raises:
         UsageError: a field holds what it must not.
     """
+    if not str(values.get("subject", "-")).strip():
+        raise UsageError("a task needs a subject: what is to be done, in a line")
     try:
         return new_task(task_id, **values)
     except FieldError as error:
@@ -119,15 +121,13 @@ def create(graph: Graph, new_id: Callable[[], int], values: dict[str, Any], edge
         edges: what it waits for and what waits for it.
         at: the moment, ISO 8601.
     """
-    if not str(values.get("subject", "")).strip():
-        raise UsageError("a task needs a subject: what is to be done, in a line")
+    task = draft(0, **values, createdAt=at)
     above = [resolve(graph, ref) for ref in edges.add_blocked_by]
     below = [resolve(graph, ref) for ref in edges.add_blocks]
     for up in above:
         for down in below:
             if (way := path(graph, down.id, up.id)) is not None:
                 raise CycleError([*way, "the new task", down.id])
-    task = draft(0, **values, createdAt=at)
     task.data["id"] = new_id()
     graph.add(task)
     said = {k: v for k, v in task.data.items() if v not in ("", [], {}) and k not in ("id", "createdAt")}

@@ -81,6 +81,9 @@ def test_a_cycle_through_a_new_task_is_refused(tg: Keyboard) -> None:
 def test_a_task_needs_a_subject(tg: Keyboard, subject: str) -> None:
     assert "needs a subject" in tg.refused(2, "create", subject)
     assert tg.json("list") == []
+    tg.ok("create", "a")
+    assert "needs a subject" in tg.refused(2, "update", "1", "--subject", subject)
+    assert tg.store.read(1)["subject"] == "a"
 
 
 def test_a_task_that_does_not_exist_cannot_be_waited_for(tg: Keyboard) -> None:

@@ -140,6 +140,28 @@ def test_following_ends_when_nobody_reads_any_more_even_if_nothing_happens(
     assert run.wait(20) == 0
 
 
+@pytest.mark.parametrize("how", ["moved", "removed", "emptied"])
+def test_following_goes_on_with_the_file_in_the_place_of_one_that_went(tg: Keyboard, how: str) -> None:
+    path = tg.store.tasks / "events.jsonl"
+    for _ in range(3):
+        tg.ok("create", "a long subject of the first file")
+    with subprocess.Popen(
+        tg.store.command("events", "-f", "--json"), cwd=tg.store.folder, env=clean_environment(), stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        for _ in range(3):
+            process.stdout.readline()
+        if how == "moved":
+            path.rename(path.with_name("old"))
+        elif how == "removed":
+            path.unlink()
+        else:
+            path.write_bytes(b"")
+        tg.ok("create", "b")
+        assert json.loads(process.stdout.readline())["subject"] == "b"
+        process.terminate()
+
+
 def test_following_the_history_gives_one_object_a_line(tg: Keyboard) -> None:
     tg.ok("create", "a")
     with subprocess.Popen(
