@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from taskgraph import config, regular
+from taskgraph import config, lines, regular
 from taskgraph.core.graph import Graph, cycles
 from taskgraph.core.status import SETTLED
 from taskgraph.core.task import FIRST, Task
@@ -130,15 +129,15 @@ def _folder(manager: TaskManager, graph: Graph) -> Iterator[Fault]:
 
 def _history(manager: TaskManager) -> Iterator[Fault]:
     try:
-        lines = regular.read(manager.store.history.path).split(b"\n")
+        history = regular.read(manager.store.history.path).split(b"\n")
     except FileNotFoundError:
         return
     except OSError as error:
         yield Fault("history", None, f"events.jsonl cannot be read: {error.strerror}", False)
         return
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(history, 1):
         try:
-            if line and not isinstance(json.loads(line), dict):
+            if line and not isinstance(lines.load(line), dict):
                 raise ValueError
         except ValueError:
             yield Fault("history", None, f"events.jsonl, line {number}: no whole event; readers pass over it", False)

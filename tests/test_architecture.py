@@ -28,7 +28,7 @@ BELOW: dict[str, set[str]] = {
     "executor": {"lines", "core", "errors"},
     "access": {"regular", "store", "config", "core", "errors"},
     "manager": {"regular", "access", "store", "executor", "config", "core", "errors"},
-    "check": {"regular", "manager", "store", "config", "core", "errors"},
+    "check": {"regular", "lines", "manager", "store", "config", "core", "errors"},
     "plan": {"manager", "config", "core", "errors"},
     "runner": {"regular", "lines", "manager", "store", "executor", "config", "core", "errors"},
     "report": {"manager", "store", "config", "core", "errors"},

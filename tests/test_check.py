@@ -105,6 +105,7 @@ def test_each_kind_of_fault(
         (".task_1.json.tmp", "half", "leftover", "left by a writer that was killed", True),
         ("task_007.json", "{}", "file_name", "is no name of a task file", False),
         ("events.jsonl", '{"id":1}\n{"id"', "history", "events.jsonl, line 2", False),
+        pytest.param("events.jsonl", "[" * 100_000 + "\n", "history", "events.jsonl, line 1", False, id="deep"),
         (".highwatermark", "0", "mark", ".highwatermark is behind the highest id, 1", True),
     ],
 )

@@ -6,7 +6,6 @@ Knows paths, stamps and promises; knows nothing of what a task means. Writes not
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -128,20 +127,25 @@ class Reader:
 
         What somebody changes while it is read is read again, a few times, so that it mostly is of one moment.
         """
-        graph, ids = Graph(), self.ids()
+        graph, stamps = Graph(), dict[int, Stamp]()
         for _ in range(_LOOKS):
             used, disturbed = self._lock_used(), self._learn_promises()
-            self._read_into(graph, ids)
+            self._read_into(graph, stamps)
             if self._holding or not (disturbed or self._lock_used() != used):
                 break
-            stamps, known = self.stamps(), graph.tasks
-            ids = [i for i, new in stamps.items() if i not in known or new != known[i].stamp or i in self._promised]
-            for task_id in [i for i in known if i not in stamps]:
-                graph.drop(task_id)
+            stamps = self.stamps()
         return graph
 
-    def _read_into(self, graph: Graph, ids: Iterable[int]) -> None:
+    def _read_into(self, graph: Graph, stamps: dict[int, Stamp]) -> None:
+        """Read all tasks, except those that were read before from the versions with these stamps."""
+        known, ids = graph.tasks, self.ids()
+        for task_id in {*known, *graph.faults}.difference(ids):
+            graph.drop(task_id)
+            graph.faults.pop(task_id, None)
         for task_id in ids:
+            old = known.get(task_id)
+            if old is not None and old.stamp == stamps.get(task_id) and task_id not in self._promised:
+                continue
             try:
                 task = self._read(task_id)
             except StoreError as error:
