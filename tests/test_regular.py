@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from taskgraph import regular
 from taskgraph.cli.main import run
 from taskgraph.manager import TaskManager
-from taskgraph.store import files
+from taskgraph.store import files, replace
 
 PLACES = ("task_2.json", "config.toml", ".highwatermark", ".lock", "events.jsonl", ".journal")
 
@@ -54,6 +55,25 @@ def test_a_pipe_in_the_place_of_a_task_is_named_and_stops_nothing_else(
     assert TaskManager(root).get(1).status == "completed"
     assert run(["list"]) == 5
     assert "task_2.json: cannot be read: it is no regular file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", [".highwatermark", "task_1.json"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_is_no_file_is_never_replaced(
+    root: Path, place: str, linked: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = root.parent / "pipe" if linked else root / place
+    (root / place).unlink()
+    os.mkfifo(pipe)
+    if linked:
+        (root / place).symlink_to(pipe)
+    run(["create", "b"])
+    run(["update", "1", "--note", "x"])
+    run(["check", "--fix"])
+    assert stat.S_ISFIFO(os.stat(root / place).st_mode)
+    assert "Traceback" not in capsys.readouterr().err
+    with pytest.raises(OSError, match="not a regular file"):
+        replace.put(str(root / place), b"x", durable=False)
 
 
 @pytest.mark.parametrize("text", ["{}", "garbage", "", "[]", '{"events": 1}'])

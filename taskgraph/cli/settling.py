@@ -38,8 +38,7 @@ def report(
     manager = TaskManager(where, by=who[0] or None)
     found = manager.get(options.default_task(ref, manager.root))
     caller = options.caller(manager.root, found.id, *who)
-    if _keep(manager, found, caller, said):
-        console.note(f"taskgraph: kept; task {found.id} is settled when its command ends")
+    if kept(manager, found, caller, said):
         changed(manager, [found], "reported", as_json=as_json, quiet=quiet, one=True)
         return
     done = act(manager, found.id, caller)
@@ -83,7 +82,7 @@ def see_off(manager: TaskManager, tasks: list[Task]) -> None:
         raise RefusedError(f"the process of {names} is still there; the status is changed all the same")
 
 
-def _keep(manager: TaskManager, task: Task, who: Caller, said: dict[str, Any]) -> bool:
+def kept(manager: TaskManager, task: Task, who: Caller, said: dict[str, Any]) -> bool:
     """Keep what a running attempt says about itself, if it is one that speaks; its exit settles it.
 
     Raises:
@@ -99,4 +98,5 @@ def _keep(manager: TaskManager, task: Task, who: Caller, said: dict[str, Any]) -
     from taskgraph.runner.jobs import report as keep
 
     keep(manager.root, task.id, here[1], said)
+    console.note(f"taskgraph: kept; task {task.id} is settled when its command ends")
     return True

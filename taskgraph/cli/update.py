@@ -52,8 +52,9 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     """Change a task. With --status it is the same as complete, fail, skip, cancel, hold, reopen, release or a start."""
-    from taskgraph.cli.settling import see_off
+    from taskgraph.cli.settling import kept, see_off
     from taskgraph.core.fields import as_status
+    from taskgraph.core.status import CANCELLED, COMPLETED, FAILED, HELD, SKIPPED
     from taskgraph.manager import TaskManager
 
     edges = Edges(
@@ -91,8 +92,11 @@ def command(
     if status is not None:
         found = manager.get(task)
         who = options.caller(manager.root, found.id, owner or options.environment_owner(), attempt, force)
-        shown, stale = manager.set_status(found.id, word, who)
-        if word in ("cancelled", "skipped", "held") or force:
+        if word in (COMPLETED, FAILED) and kept(manager, found, who, {"outcome": word}):
+            shown = shown or found
+        else:
+            shown, stale = manager.set_status(found.id, word, who)
+        if word in (CANCELLED, SKIPPED, HELD) or force:
             see_off(manager, [shown])
     assert shown is not None
     changed(manager, [shown], "updated", as_json=as_json, quiet=quiet, one=True)

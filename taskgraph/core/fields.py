@@ -7,6 +7,7 @@ the name of the field. Knows nothing of tasks or files.
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -160,6 +161,7 @@ _ATTEMPT: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("number", "visit", "exitCode", "maxRss"), (int,)),
     **dict.fromkeys(("cpu", "retryIn"), (int, float)),
 }
+_PROCESS = re.compile(r"[\w.-]+").fullmatch
 _CALLED = {str: "text", int: "whole number", float: "number"}
 
 
@@ -179,6 +181,8 @@ def as_attempts(value: object) -> list[dict[str, Any]]:
         for key in ("startedAt", "finishedAt"):
             if key in attempt:
                 _moment(attempt[key])
+        if "process" in attempt and not _PROCESS(attempt["process"]):
+            raise ValueError(f"an attempt has the process {shown(attempt['process'])}, which is no name of one")
     return attempts
 
 
@@ -265,9 +269,13 @@ def as_on_failure(value: object) -> str:
 
 def _moment(text: str) -> datetime:
     try:
-        return datetime.fromisoformat(text)
-    except ValueError:
+        moment = datetime.fromisoformat(text)
+        if moment.year in (1, 9999) and moment.tzinfo:
+            # At the ends of the calendar another zone may have no such year.
+            moment.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise ValueError(f"{shown(text)} is no moment (such as 2026-05-01T08:30:00Z)") from None
+    return moment
 
 
 def parse_time(text: str) -> float:

@@ -36,7 +36,7 @@ class Frontier:
         self._due: dict[int, tuple[str, float]] = {}
 
     def offer(self, ids: Iterable[int], wall: float, now: float) -> None:
-        """Look again at tasks that changed.
+        """Look again at tasks that changed; one whose file cannot be read waits until it can.
 
         Args:
             ids: the tasks.
@@ -45,7 +45,7 @@ class Frontier:
         """
         for task_id in () if self.closed else ids:
             task = self.graph.tasks.get(task_id)
-            if task is None or task.status != PENDING or task_id in self._queued:
+            if task is None or task.status != PENDING or task_id in self._queued or task_id in self.graph.faults:
                 continue
             if plainly_blocked(task) or not self.concerns(task):
                 continue
@@ -76,7 +76,7 @@ class Frontier:
             if not self._waits(task_id, when):
                 continue
             del self._due[task_id]
-            if task is None or task.status != PENDING or task_id in self._queued:
+            if task is None or task.status != PENDING or task_id in self._queued or task_id in self.graph.faults:
                 continue
             # The monotonic clock has waited long enough, whatever the wall clock says.
             if readiness(self.graph, task, wall).state in ("ready", "delayed") and self.concerns(task):

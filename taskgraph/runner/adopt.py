@@ -17,6 +17,7 @@ from taskgraph.core.retry import LOST
 from taskgraph.core.task import Task
 from taskgraph.executor.records import Exit, Record, held, system
 from taskgraph.runner.jobs import marks
+from taskgraph.runner.presence import exists
 from taskgraph.store import layout
 from taskgraph.store.signs import runner_of
 
@@ -24,6 +25,8 @@ FOREIGN = "foreign"
 ALIVE = "alive"
 ORPHAN = "orphan"
 _OLD = 60.0
+_UNKNOWN = 5.0
+"""Seconds in which a living runner makes itself known again whose file somebody removed."""
 
 
 class Survey:
@@ -37,6 +40,7 @@ class Survey:
     def __init__(self, root: str, own: str = "") -> None:
         self.root, self.own = root, own
         self._records: dict[str, Record] = {}
+        self._unknown: dict[str, float] = {}
 
     def record(self, keeper: str) -> Record:
         """The record of a keeper, as far as it has been read."""
@@ -47,7 +51,14 @@ class Survey:
     def runner_lives(self, process: str) -> bool:
         """Whether the runner that started an attempt lives."""
         runner = runner_of(process)
-        return runner != self.own and held(layout.runner_path(self.root, runner))
+        path = layout.runner_path(self.root, runner)
+        if runner == self.own:
+            return False
+        if os.path.exists(path):
+            self._unknown.pop(runner, None)
+            return held(path)
+        now = time.monotonic()
+        return exists(runner) and now - self._unknown.setdefault(runner, now) < _UNKNOWN
 
     def look(self, task_id: int, attempt: int, process: str) -> Exit | str:
         """What has become of an attempt whose runner may be gone.
@@ -104,9 +115,7 @@ def something_lives(root: str, task_id: int, attempt: int, record: Record) -> bo
     """
     if held(layout.log_path(root, task_id, attempt)):
         return True
-    if (task_id, attempt) in record.ended:
-        return False
-    # Imported here: it takes psutil, and only an attempt without a recorded end raises the question.
+    # Imported here: it takes psutil, and only an attempt that others ended, or of which nobody knows, raises the question.
     from taskgraph.executor.trees import Tree
 
     return bool(Tree(record.started.get((task_id, attempt)), marks(root, task_id, attempt)).members())

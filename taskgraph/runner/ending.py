@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 
 from taskgraph.core.task import Task
-from taskgraph.executor.records import Record, held
-from taskgraph.runner.adopt import Survey
+from taskgraph.executor.records import Record
+from taskgraph.runner.adopt import Survey, something_lives
 from taskgraph.runner.jobs import marks
 from taskgraph.runner.watched import GRACE
 from taskgraph.store import layout
@@ -34,8 +34,8 @@ def see_off(root: str, task: Task) -> bool:
         return True
     if not Survey(root).runner_lives(last["process"]):
         return _end(root, task.id, last["number"], last["process"])
-    log = layout.log_path(root, task.id, last["number"])
-    return _comes_true(lambda: not held(log), GRACE + _MARGIN)
+    record = Record(layout.keeper_path(root, last["process"]))
+    return _comes_true(lambda: not something_lives(root, task.id, last["number"], record.read()), GRACE + _MARGIN)
 
 
 def _end(root: str, task_id: int, number: int, process: str) -> bool:
@@ -43,8 +43,6 @@ def _end(root: str, task_id: int, number: int, process: str) -> bool:
     from taskgraph.executor.trees import Tree
 
     record = Record(layout.keeper_path(root, process)).read()
-    if (task_id, number) in record.ended:
-        return True
     tree = Tree(record.started.get((task_id, number)), marks(root, task_id, number))
     if not tree.send(signal.SIGTERM) or _comes_true(lambda: not tree.members(), GRACE):
         return True

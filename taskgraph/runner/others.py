@@ -73,10 +73,11 @@ class Others:
             # Of a history that somebody has moved away or cut short, nobody knows what it said at its end.
             scan = scan or not whole
             for event in events:
-                if "task" in event:
-                    ids.add(event["task"])
+                task_id = event.get("task")
+                if isinstance(task_id, int):
+                    ids.add(task_id)
                     if event.get("event") == "deleted":
-                        self._missed[event["task"]] = float("-inf")
+                        self._missed[task_id] = float("-inf")
             self._seen = Mark(here.file, end)
         if scan:
             before = time.monotonic()

@@ -13,6 +13,20 @@ from taskgraph.store import layout
 _BEAT = 1.0
 
 
+def exists(runner: str) -> bool:
+    """Whether a process of this system has the pid in the name of a runner."""
+    pid = runner.rpartition("-")[2]
+    if not (pid.isascii() and pid.isdigit()):
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
 class Presence:
     """Makes a runner known while it is entered.
 

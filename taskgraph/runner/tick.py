@@ -96,6 +96,7 @@ class Run:
         self.attempts = 0
         self.on_tick: Callable[[], None] = lambda: None
         self.reason = ""
+        self._untold: set[int] = set()
         self._keepers = itertools.count(1)
         self._stopping = self._ending = False
         self._config_fault = ""
@@ -129,8 +130,8 @@ class Run:
             except BaseException:
                 self._executor.abandon()
                 raise
-            # Of a task whose file cannot be read now, only the record knows how its attempt ended.
-            self._executor.finish(forget=not self.graph.faults)
+            # Of a task whose file could not be read, only the record knows how its attempt ended.
+            self._executor.finish(forget=not self.graph.faults and not self._untold)
             self.watched.clean(self.graph.tasks.values())
         return self._conclude()
 
@@ -380,6 +381,7 @@ class Run:
         self.others.look_at(each.task, at, time.monotonic())
         if each.task in self.graph.faults:
             # Nothing can be written into a file that cannot be read; the keeper's record tells the next look, or run.
+            self._untold.add(each.task)
             return
         task = self.graph.tasks.get(each.task)
         current = task.current if task is not None else None
@@ -393,6 +395,7 @@ class Run:
         facts["finishedAt"] = min(at, format_time(end.at))
         limits = self._limits(task)
         decision = moves.conclude(self.graph, task, at, limits, facts, result)
+        self._untold.discard(each.task)
         self.attempts += 1
         recorded.append((end, task))
         self._heed(decision, facts["outcome"])
@@ -417,7 +420,7 @@ class Run:
                 self.frontier.offer([task_id], self.manager.clock(), now)
                 continue
             floor = self._logged.get(task_id, 0)
-            if predecessor_lives(self.root, task, floor):
+            if task_id in self.watched.items or predecessor_lives(self.root, task, floor):
                 self.frontier.offer_later(task_id, now + LOOK)
                 continue
             number = moves.next_number(task, floor)

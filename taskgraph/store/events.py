@@ -133,7 +133,7 @@ class History:
 
 def _parse(block: list[bytes]) -> Iterator[Event]:
     for line in block:
-        if line:
+        if line.startswith(b"{"):
             try:
                 event = lines.load(line)
             except ValueError:
@@ -147,12 +147,14 @@ def _last_id(fd: int, size: int) -> tuple[int, bool]:
     if size == 0:
         return 0, False
     torn = os.pread(fd, 1, size - 1) != b"\n"
-    start, length = size, _BLOCK
+    start, length, rest = size, _BLOCK, b""
     while start > 0:
-        start = max(0, size - length)
-        found = os.pread(fd, size - start, start).split(b"\n")
-        length *= 2
-        whole = list(_parse(found if start == 0 else found[1:]))
+        begin = max(0, start - length)
+        found = (os.pread(fd, start - begin, begin) + rest).split(b"\n")
+        rest = found.pop(0) if begin else b""
+        whole = list(_parse(found))
         if whole:
             return max(event["id"] for event in whole[-3:]), torn
+        # Twice as much each time, so that a long line is put together about once.
+        start, length = begin, length * 2
     return 0, torn

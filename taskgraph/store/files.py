@@ -40,6 +40,7 @@ class Store(Reader):
         self.history = History(root)
         self.spares: Spares | None = None
         self._lock = lock.StoreLock(root, lock_timeout)
+        self._own = self._kept = b""
         self._faults = _Faults(root)
 
     @contextmanager
@@ -59,7 +60,10 @@ class Store(Reader):
                 # A writer that was killed has disturbed the folder, so only then can there be a journal.
                 finished = not self._lock.undisturbed and self._finish_journal()
                 if self._lock.promised:
-                    self._keep_promises(self._lock.promised)
+                    # Whoever wrote these has carried out ours.
+                    self._own = b""
+                if block := self._lock.promised or self._kept:
+                    self._keep_promises(block)
             undisturbed = self._lock.undisturbed and not finished
             if not undisturbed:
                 replace.sweep(self.root)
@@ -91,12 +95,17 @@ class Store(Reader):
     def _keep_promises(self, block: bytes) -> None:
         """Write the starts that a runner promised into their task files."""
         graph = Graph()
+        kept = []
         for promise in promises.parse(block):
             task = self.read(promise.task, graph.faults)
             if task is not None and promise.lay_over(task):
                 graph.add(task)
+            elif promise.task in graph.faults:
+                # It holds until the file can be read again.
+                kept.append(promise.line())
         self._save_each(graph, graph.changed(), "")
-        self._lock.note(b"")
+        self._kept = b"".join(kept)
+        self._lock.note(self._own + self._kept)
 
     def save(self, graph: Graph, by: str, *, tasks: list[Task] | None = None, gone: list[int] | None = None) -> None:
         """Write what changed, add the events to the history, remove what is gone.
@@ -143,11 +152,12 @@ class Store(Reader):
 
     def promise(self, lines: bytes, *, now: bool = True) -> None:
         """Write down changes that will be in their task files soon; with ``now=False`` when the lock is let go."""
+        self._own = lines
         if now and (lines or self._lock.noted):
             with self._faults:
-                self._lock.note(lines)
+                self._lock.note(lines + self._kept)
         else:
-            self._lock.keep(lines)
+            self._lock.keep(lines + self._kept)
 
     def write(self, graph: Graph, tasks: list[Task]) -> None:
         """Write the files of tasks that changed.

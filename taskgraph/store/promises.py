@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from taskgraph import lines
 from taskgraph.core.fields import as_id
+from taskgraph.core.status import PENDING
 from taskgraph.core.task import MISSING, Task, normalise
 
 DELAY: Final = 0.05
@@ -32,24 +33,34 @@ class Promise(NamedTuple):
 
     Attributes:
         task: the task.
-        stamp: of the version of the file that it is meant for.
         put: keys and their new values, ``attempts`` among them.
         cleared: keys that go.
+        before: the status that the task had.
     """
 
     task: int
-    stamp: tuple[int, ...]
     put: dict[str, Any]
     cleared: list[str]
+    before: str
 
     def lay_over(self, task: Task) -> bool:
-        """Carry it out on a task as it was read; False if the file is as far already, or further."""
+        """Carry it out on a task as it was read; False if the file is as far already, or further.
+
+        Of a task whose status somebody has changed in the meantime, only the record of its attempts is brought up.
+        """
         if reaches(task, self.put["attempts"][-1]):
             return False
+        whole = task.status == self.before
         for key, value in self.put.items():
-            task.put(key, value)
-        task.clear(*self.cleared)
+            if whole or key == "attempts":
+                task.put(key, value)
+        if whole:
+            task.clear(*self.cleared)
         return True
+
+    def line(self) -> bytes:
+        """It, as a JSON line."""
+        return lines.dump(list(self))
 
 
 def reaches(task: Task, attempt: Mapping[str, Any]) -> bool:
@@ -69,15 +80,17 @@ def line(task: Task) -> bytes:
     keys = [key for key in changed if key not in _EDGES]
     put = {key: task.data[key] for key in keys if key in task.data}
     cleared = [key for key in keys if key not in task.data and changed[key] is not MISSING]
-    return lines.dump([task.id, task.stamp, put, cleared])
+    before = changed.get("status", task.status)
+    return Promise(task.id, put, cleared, str(PENDING if before is MISSING else before)).line()
 
 
 def parse(block: bytes) -> Iterator[Promise]:
     """The promises in a block of lines; what makes no sense, as another version may have written it, is passed over."""
     for text in block.splitlines():
         try:
-            task, stamp, put, cleared = lines.load(text)
-            promise = Promise(as_id(task), tuple(stamp), normalise(dict(put)), [str(key) for key in cleared])
+            task, put, cleared, before = lines.load(text)
+            known = normalise(dict(put))
+            promise = Promise(as_id(task), known, [str(key) for key in cleared], str(before))
         except (ValueError, TypeError):
             continue
         if promise.put.get("attempts"):

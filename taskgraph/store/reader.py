@@ -54,7 +54,7 @@ class Reader:
     def _read(self, task_id: int) -> Task | None:
         task = self._read_file(task_id)
         promise = self._promised.get(task_id)
-        if task is not None and promise is not None and promise.stamp == task.stamp:
+        if task is not None and promise is not None:
             promise.lay_over(task)
             task.was = None
         return task

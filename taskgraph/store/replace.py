@@ -5,6 +5,7 @@ Knows paths and modes; knows nothing of tasks or of who may write.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -19,15 +20,21 @@ def stamp(st: os.stat_result) -> Stamp:
 
 
 def target(path: str) -> tuple[str, os.stat_result | None]:
-    """The file to replace, behind a link if there is one, and what it is now, if it is there."""
+    """The file to replace, behind a link if there is one, and what it is now, if it is there.
+
+    Raises:
+        OSError: it is no file, but a device, a pipe or a folder.
+    """
     try:
         st = os.lstat(path)
-        if not stat.S_ISLNK(st.st_mode):
-            return path, st
-        path = os.path.realpath(path)
-        return path, os.stat(path)
+        if stat.S_ISLNK(st.st_mode):
+            path = os.path.realpath(path)
+            st = os.stat(path)
     except FileNotFoundError:
         return path, None
+    if not stat.S_ISREG(st.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return path, st
 
 
 def beside(path: str, blob: bytes, old: os.stat_result | None, *, durable: bool) -> tuple[str, Stamp]:

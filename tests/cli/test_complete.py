@@ -86,6 +86,16 @@ def test_inside_a_task_the_report_is_kept_and_the_exit_settles_it(store: StoreBo
     assert b"is settled when its command ends" in store.log(1)
 
 
+@pytest.mark.parametrize(
+    ("said", "code", "status"),
+    [("completed", 3, "failed"), ("failed", 0, "failed"), ("completed", 0, "completed")],
+)
+def test_inside_a_task_a_status_that_is_set_is_a_report_too(store: StoreBox, said: str, code: int, status: str) -> None:
+    store.write(1, f"{' '.join(store.command())} update 1 --status {said}; echo on >> on; exit {code}")
+    store.run(expect=status == "failed")
+    assert (store.status(1), store.lines("on")) == (status, ["on"])
+
+
 def test_inside_a_task_a_run_of_the_same_store_is_refused(store: StoreBox) -> None:
     store.write(1, f"{' '.join(store.command())} run; echo $? > code")
     store.run()

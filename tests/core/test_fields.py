@@ -246,6 +246,8 @@ def test_attempts_are_kept_as_they_are(attempt: dict[str, Any]) -> None:
         [{"number": 1, "outcome": 1}],
         [{"number": 1, "outcome": []}],
         [{"number": 1, "process": 1234}],
+        [{"number": 1, "process": "a\0b"}],
+        [{"number": 1, "process": "../x"}],
         [{"number": 1, "owner": ["me"]}],
         [{"number": 1, "error": {"a": 1}}],
         [{"number": 1, "exitCode": "one"}],
@@ -275,7 +277,18 @@ def test_moments_in_any_zone_and_utc_where_none_is_given(text: str, seconds: flo
 
 
 @pytest.mark.parametrize(
-    "value", ["", "soon", "2026-13-01T00:00:00Z", "2026-05-01T25:00Z", "1714550000", 1714550000, None]
+    "value",
+    [
+        "",
+        "soon",
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-10:00",
+        "2026-13-01T00:00:00Z",
+        "2026-05-01T25:00Z",
+        "1714550000",
+        1714550000,
+        None,
+    ],
 )
 def test_what_is_no_moment_is_refused(value: Any) -> None:
     assert read(f.as_time, value) == "refused"

@@ -69,6 +69,71 @@ def test_a_file_that_is_removed_for_good_takes_its_task_along(store, gate):
     assert store.statuses() == {2: "completed"}
 
 
+@pytest.mark.parametrize(
+    ("away", "back", "order"),
+    [
+        ("mv F kept", "mv kept F", ["1", "3", "2"]),
+        ("cp F kept; : > F", "cat kept > F", ["1", "3", "2"]),
+        ("rm F", "", ["1", "3"]),
+        ("rm F; mkfifo F", "rm F", ["1", "3"]),
+    ],
+    ids=["moved away", "cut to nothing", "removed", "a pipe"],
+)
+def test_a_task_whose_file_is_away_at_its_turn_holds_nobody_up(store, away, back, order):
+    name = ".tasks/task_2.json"
+    store.write(1, f"echo 1 >> order; {away.replace('F', name)}")
+    store.write(2, "echo 2 >> order", priority=1, blockedBy=[1])
+    store.write(3, f"echo 3 >> order; sleep 0.4; {back.replace('F', name)}", blockedBy=[1])
+    store.run("-j", "1")
+    assert store.lines("order") == order
+    assert set(store.statuses().values()) == {"completed"}
+
+
+def test_an_end_whose_file_is_away_for_longer_is_known_when_it_is_back(store):
+    store.write(1, f"{UP}mv {FILE} kept; echo 1 >> order")
+    store.write(2, "sleep 2.5")
+    store.run("-j", "2")
+    os.rename(store.folder / "kept", store.path(1))
+    store.run()
+    assert store.lines("order") == ["1"]
+    assert store.outcomes(1) == ["completed"]
+
+
+def test_no_second_copy_starts_while_the_first_is_being_ended(store):
+    loud = "trap '' TERM; exec > /dev/null 2>&1; for i in $(seq 100); do echo 1 >> order; sleep 0.05; done"
+    store.write(1, f"[ -s order ] && {{ echo 2 >> order; exit; }}; ({loud}) & wait")
+    before = store.path(1).read_text()
+    (store.folder / "old").write_text(before)
+    # An editor that was opened before the start saves what it knows.
+    store.write(2, f"until [ -s order ]; do sleep 0.02; done; cat old > {FILE}")
+    assert store.go(grace=0.7).exit_code == 0
+    assert store.lines("order") == ["1"] * (len(store.lines("order")) - 1) + ["2"]
+    assert 5 < len(store.lines("order")) < 60
+
+
+@pytest.mark.parametrize("verbs", [("hold", "release"), ("cancel", "reopen"), ("skip", "reopen")])
+def test_what_is_put_aside_and_taken_up_again_runs_once_at_a_time(store, verbs):
+    loud = "trap '' TERM; exec > /dev/null 2>&1; for i in $(seq 20); do echo 1 >> order; sleep 0.05; done"
+    store.write(1, f"[ -s order ] && {{ echo 2 >> order; exit; }}; ({loud}) & wait")
+    store.write(9)
+    run = store.start("--wait", "-j", "2")
+    store.wait_for("order")
+    for verb in verbs:
+        assert store.cli(verb, "1").returncode == 0
+    store.wait_for_status(1, "completed")
+    assert store.cli("complete", "9").returncode == 0
+    assert store.ends(run) == 0
+    assert store.lines("order") == ["1"] * (len(store.lines("order")) - 1) + ["2"]
+
+
+@pytest.mark.parametrize("line", ['"task":"1"', '"task":{"a":1}', '"task":null', '"task":1.5', '"task":[1]'])
+def test_an_odd_line_in_the_history_stops_no_run(store, line):
+    odd = f'{{"id":7,{line},"event":"deleted"}}'
+    store.write(1, f"echo '{odd}' >> .tasks/events.jsonl; sleep 0.3")
+    store.run()
+    assert store.status(1) == "completed"
+
+
 HISTORY = ".tasks/events.jsonl"
 
 

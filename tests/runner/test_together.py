@@ -303,6 +303,19 @@ def test_a_run_whose_folders_are_tidied_away_loses_nothing(store, gate):
     assert store.status(2) == "completed"
 
 
+def test_two_runs_whose_folders_are_tidied_away_leave_each_other_alone(store, gate):
+    for n in (1, 2):
+        store.write(n, f"echo up >> up; {gate.wait}; echo {n} >> order")
+    runs = [store.start("-j", "1") for _ in range(2)]
+    store.wait_for("up", 2)
+    for _ in range(2):
+        shutil.rmtree(store.tasks / "run")
+        until(lambda: len(list((store.tasks / "run").glob("r*.lock"))) == 2, "both to make themselves known again")
+    gate.open()
+    assert [store.ends(run) for run in runs] == [0, 0]
+    assert [store.outcomes(n) for n in (1, 2)] == [["completed"]] * 2
+
+
 def test_a_keeper_that_was_stopped_is_woken_when_its_work_is_killed(store):
     store.write(1, "kill -STOP $PPID; touch up; sleep 60", timeout=0.5)
     store.go(grace=0.2)

@@ -99,7 +99,11 @@ def test_an_event_longer_than_a_block_does_not_hide_the_last_id(root: Path) -> N
     assert ids(root) == [1, 2]
 
 
-@pytest.mark.parametrize("torn", [b"", b"\0" * 3_000_000], ids=["a long event", "zeros of a power cut behind it"])
+@pytest.mark.parametrize(
+    "torn",
+    [b"", b"\0" * 3_000_000, b"garbage\n" * 400_000],
+    ids=["a long event", "zeros of a power cut behind it", "garbage behind it"],
+)
 def test_a_long_last_line_is_read_about_once(root: Path, torn: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     add(root, "first")
     History(str(root)).append([{"at": "t", "event": "x", "text": "x" * 3_000_000}], "", durable=False)
@@ -110,7 +114,7 @@ def test_a_long_last_line_is_read_about_once(root: Path, torn: bytes, monkeypatc
     monkeypatch.setattr("os.pread", lambda fd, size, at: asked.append(size) or pread(fd, size, at))
     add(root, "after")
     assert ids(root) == [1, 2, 3]
-    assert sum(asked) < 4 * path.stat().st_size
+    assert sum(asked) < 1.1 * path.stat().st_size
 
 
 def test_a_mark_tells_whether_only_something_was_added(root: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import stat
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -529,6 +530,34 @@ def test_a_promise_keeps_what_an_editor_saved_meanwhile(chain: Path) -> None:
         pass
     found = read(chain, 1)
     assert (found["subject"], found["status"], len(found["attempts"])) == ("typed", "in_progress", 1)
+
+
+def test_a_promise_takes_back_no_decision_of_a_person(chain: Path) -> None:
+    promised(chain, 1)
+    write(chain, 1, status="cancelled")
+    for _ in range(2):
+        assert manager(chain).get(1).status == manager(chain).snapshot().tasks[1].status == "cancelled"
+        manager(chain).update(2, owner="x")
+    assert [a["number"] for a in read(chain, 1)["attempts"]] == [1]
+
+
+@pytest.mark.parametrize("broken", ["", "{", '{"id": 1, "sub'])
+def test_a_promise_holds_until_its_file_can_be_read_again(chain: Path, broken: str) -> None:
+    promised(chain, 1)
+    path = chain / "task_1.json"
+    whole = path.read_text()
+    path.write_text(broken)
+    same = manager(chain)
+    for boss in (manager(chain), same, same, manager(chain)):
+        boss.update(2, owner=f"{time.time()}")
+        with boss.store.locked():
+            # What a run promises itself stands beside it.
+            boss.store.promise(b"[]\n")
+            boss.store.promise(b"", now=False)
+    path.write_text(whole)
+    assert manager(chain).get(1).status == "in_progress"
+    manager(chain).update(2, owner="y")
+    assert (read(chain, 1)["status"], len(read(chain, 1)["attempts"])) == ("in_progress", 1)
 
 
 def test_a_promise_for_a_task_that_was_removed_or_broken_stops_nobody(chain: Path) -> None:
