@@ -105,7 +105,7 @@ def test_no_second_copy_starts_while_the_first_is_being_ended(store):
     before = store.path(1).read_text()
     (store.folder / "old").write_text(before)
     # An editor that was opened before the start saves what it knows.
-    store.write(2, f"until [ -s order ]; do sleep 0.02; done; cat old > {FILE}")
+    store.write(2, f"{UP}until [ -s order ]; do sleep 0.02; done; cat old > {FILE}")
     assert store.go(grace=0.7).exit_code == 0
     assert store.lines("order") == ["1"] * (len(store.lines("order")) - 1) + ["2"]
     assert 5 < len(store.lines("order")) < 60
