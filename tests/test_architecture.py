@@ -25,7 +25,7 @@ BELOW: dict[str, set[str]] = {
     "core": {"errors"},
     "config": {"regular", "core", "errors"},
     "store": {"regular", "lines", "core", "errors"},
-    "executor": {"lines", "core", "errors"},
+    "executor": {"regular", "lines", "core", "errors"},
     "access": {"regular", "store", "config", "core", "errors"},
     "manager": {"regular", "access", "store", "executor", "config", "core", "errors"},
     "check": {"regular", "lines", "manager", "store", "config", "core", "errors"},

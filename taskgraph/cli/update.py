@@ -96,8 +96,8 @@ def command(
             shown = shown or found
         else:
             shown, stale = manager.set_status(found.id, word, who)
-        if word in (CANCELLED, SKIPPED, HELD) or force:
-            see_off(manager, [shown])
+            if word in (CANCELLED, SKIPPED, HELD) or force:
+                see_off(manager, [shown])
     assert shown is not None
     changed(manager, [shown], "updated", as_json=as_json, quiet=quiet, one=True)
     stale_note(stale)

@@ -169,6 +169,9 @@ class Keeper:
             # Somebody tidied up while the run went on.
             os.makedirs(os.path.dirname(path), exist_ok=True)
             log = os.open(path, _LOG_FLAGS | os.O_CREAT, 0o666)
+        if os.fstat(log).st_mode & 0o170000 != 0o100000:
+            os.close(log)
+            raise OSError(errno.EINVAL, "it is no regular file")
         until = time.monotonic() + _LOOKED_AT
         while True:
             try:

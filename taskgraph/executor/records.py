@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
-from taskgraph import lines
+from taskgraph import lines, regular
 
 Key = tuple[int, int]
 """A task id and the number of an attempt."""
@@ -88,7 +88,7 @@ class Record:
     def read(self) -> Record:
         """Take in what was written since the last time; returns itself."""
         try:
-            with open(self.path, "rb") as file:
+            with open(regular.open_file(self.path), "rb") as file:
                 file.seek(self._offset)
                 block = file.read()
         except OSError:
@@ -125,7 +125,7 @@ class Record:
 def held(path: str) -> bool:
     """Whether some process holds a lock on a file; False where there is no file."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = regular.open_file(path)
     except OSError:
         return False
     try:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 
-from taskgraph import lines
+from taskgraph import lines, regular
 from taskgraph.core.retry import LOST
 from taskgraph.core.task import Task
 from taskgraph.executor.records import Exit, Record, held, system
@@ -96,7 +96,7 @@ class Survey:
                 elif kind == "jsonl":
                     if not held(entry.path) and all(_is_over(over, *key) for key in _keys(entry.path)):
                         _remove_unless_held(entry.path)
-                elif kind in ("out", "in", "beat", "report"):
+                elif kind in ("out", "in", "beat", "report", "ending"):
                     task_id, _, number = stem.partition(".")
                     if task_id.isdigit() and number.isdigit() and _is_over(over, int(task_id), int(number)):
                         _remove(entry.path)
@@ -113,12 +113,31 @@ def something_lives(root: str, task_id: int, attempt: int, record: Record) -> bo
         attempt: the number of the attempt.
         record: what its keeper wrote down, as far as it is known.
     """
-    if held(layout.log_path(root, task_id, attempt)):
+    if held(layout.log_path(root, task_id, attempt)) or _is_being_ended(root, task_id, attempt):
         return True
     # Imported here: it takes psutil, and only an attempt that others ended, or of which nobody knows, raises the question.
     from taskgraph.executor.trees import Tree
 
     return bool(Tree(record.started.get((task_id, attempt)), marks(root, task_id, attempt)).members())
+
+
+def mark_ending(root: str, task_id: int, attempt: int, runner: str) -> None:
+    """Let other runners know that one is ending an attempt, of which only it may know all processes."""
+    with suppress(OSError), open(layout.run_path(root, task_id, attempt, "ending"), "w", encoding="utf-8") as file:
+        file.write(runner)
+
+
+def unmark_ending(root: str, task_id: int, attempt: int) -> None:
+    """The attempt has ended."""
+    _remove(layout.run_path(root, task_id, attempt, "ending"))
+
+
+def _is_being_ended(root: str, task_id: int, attempt: int) -> bool:
+    try:
+        runner = regular.read(layout.run_path(root, task_id, attempt, "ending"), 200).decode("utf-8", "replace")
+    except OSError:
+        return False
+    return "/" not in runner and "\0" not in runner and held(layout.runner_path(root, runner))
 
 
 def _over(task: Task) -> tuple[int, int]:
@@ -135,7 +154,7 @@ def _is_over(over: dict[int, tuple[int, int]], task_id: int, number: int) -> boo
 def _keys(path: str) -> set[tuple[int, int]]:
     """The attempts of which a record tells."""
     keys = set()
-    with suppress(OSError), open(path, "rb") as file:
+    with suppress(OSError), open(regular.open_file(path), "rb") as file:
         for line in file:
             with suppress(ValueError, KeyError):
                 entry = lines.load(line)
@@ -165,7 +184,7 @@ def age(record: Record, task_id: int, attempt: int) -> float:
 def _remove_unless_held(path: str) -> None:
     """Remove a file that somebody may just have made and be about to lock: holding the lock, so that he finds out."""
     with suppress(OSError):
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = regular.open_file(path)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.unlink(path)

@@ -121,12 +121,16 @@ def clear(root: str, end: Exit, task: Task) -> None:
 
 
 def report(root: str, task_id: int, attempt: int, said: dict[str, Any]) -> None:
-    """Keep what a running attempt reports about itself until its exit settles it.
+    """Keep what a running attempt reports about itself until its exit settles it; a result that it gave before stays.
 
     Raises:
         StoreError: it cannot be written.
     """
     path = layout.run_path(root, task_id, attempt, "report")
+    with suppress(OSError, ValueError):
+        before = codec.decode_any(regular.read(path, LONGEST_RESULT))
+        if isinstance(before, dict) and before.get("outcome") == said["outcome"]:
+            said = {**before, **{key: value for key, value in said.items() if value is not None}}
     try:
         with open(f"{path}.tmp", "wb") as file:
             file.write(json.dumps(said).encode())

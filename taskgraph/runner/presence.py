@@ -16,15 +16,19 @@ _BEAT = 1.0
 def exists(runner: str) -> bool:
     """Whether a process of this system has the pid in the name of a runner."""
     pid = runner.rpartition("-")[2]
-    if not (pid.isascii() and pid.isdigit()):
+    if not (pid.isascii() and pid.isdigit() and len(pid) < 10):
         return False
     try:
         os.kill(int(pid), 0)
     except PermissionError:
         return True
-    except (OSError, OverflowError):
+    except OSError:
         return False
-    return True
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] != b"Z"
+    except (OSError, IndexError):
+        return True
 
 
 class Presence:

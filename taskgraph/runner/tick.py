@@ -126,6 +126,7 @@ class Run:
                 gc.freeze()
                 self._loop()
                 with self.store.locked():
+                    self._take_in_others(self.manager.now(), time.monotonic(), scan=bool(self.graph.dirty))
                     self.writer.flush()
             except BaseException:
                 self._executor.abandon()
@@ -377,7 +378,7 @@ class Run:
         return True
 
     def _record(self, each: Watched, end: Exit, at: str, recorded: list[tuple[Exit, Task]]) -> None:
-        self.watched.items.pop(each.task, None)
+        self.watched.drop(each.task)
         self.others.look_at(each.task, at, time.monotonic())
         if each.task in self.graph.faults:
             # Nothing can be written into a file that cannot be read; the keeper's record tells the next look, or run.
@@ -419,7 +420,7 @@ class Run:
             if not self.others.look_at(task_id, at, now):
                 self.frontier.offer([task_id], self.manager.clock(), now)
                 continue
-            floor = self._logged.get(task_id, 0)
+            floor = layout.highest_log(self.root, task, self._logged.get(task_id, 0))
             if task_id in self.watched.items or predecessor_lives(self.root, task, floor):
                 self.frontier.offer_later(task_id, now + LOOK)
                 continue

@@ -41,7 +41,7 @@ class Watchlist:
     """
 
     def __init__(self, root: str, own: str, grace: float, tell: Callable[[Event], None]) -> None:
-        self.root, self.grace, self.tell = root, grace, tell
+        self.root, self.own, self.grace, self.tell = root, own, grace, tell
         self.items: dict[int, Watched] = {}
         self.foreign = False
         self._survey = adopt.Survey(root, own)
@@ -164,7 +164,14 @@ class Watchlist:
         current = task.current if task is not None and task.status == IN_PROGRESS else None
         if current is None or current["number"] != each.attempt:
             each.gone = True
+            adopt.mark_ending(self.root, task_id, each.attempt, self.own)
             each.stop(INTERRUPTED, now, self.grace)
+
+    def drop(self, task_id: int) -> None:
+        """An attempt is over, and nothing is left of it."""
+        each = self.items.pop(task_id, None)
+        if each is not None and each.gone:
+            adopt.unmark_ending(self.root, task_id, each.attempt)
 
     def stop_all(self, now: float) -> None:
         """Ask everything to end."""
@@ -195,7 +202,7 @@ def predecessor_lives(root: str, task: Task, floor: int) -> bool:
     last = task.attempts[-1] if task.attempts else None
     number = last["number"] if last is not None else 0
     if floor > number:
-        return held(layout.log_path(root, task.id, floor))
+        return adopt.something_lives(root, task.id, floor, Record(""))
     if last is None or "process" not in last or "exitCode" in last or "signal" in last:
         return False
     record = Record(layout.keeper_path(root, last["process"])).read()

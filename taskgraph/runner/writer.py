@@ -87,6 +87,8 @@ class Writer:
             task = self.graph.tasks.get(task_id)
             if task is not None and task.status == IN_PROGRESS and task_id in self._promised:
                 continue
+            if task_id in self.graph.faults:
+                continue
             urgent = urgent or busy()
             if not urgent or not self._promise(task_id, now):
                 self._write([task_id])
@@ -105,7 +107,8 @@ class Writer:
         return True
 
     def _overdue(self, now: float) -> list[int]:
-        due = [task_id for task_id, (since, _) in self._promised.items() if now - since >= promises.DELAY]
+        faults = self.graph.faults
+        due = [i for i, (since, _) in self._promised.items() if now - since >= promises.DELAY and i not in faults]
         for task_id, since in itertools.islice(self._edges.items(), _BATCH):
             if now - since < _LATER:
                 break
@@ -118,14 +121,20 @@ class Writer:
             return
         self.store.write(self.graph, [self.graph.tasks[i] for i in chosen if i in self.graph.dirty])
         for task_id in chosen:
-            self._promised.pop(task_id, None)
             self._edges.pop(task_id, None)
+            if task_id in self.graph.faults and task_id in self.graph.dirty:
+                # It holds in the lock file until the task file can be written.
+                self._promise(task_id, float("-inf"))
+            else:
+                self._promised.pop(task_id, None)
 
     def next_due(self) -> float:
         """The monotonic time at which something that was put off must be written; infinite where nothing is."""
         due = float("inf")
         if self._promised:
-            due = min(since for since, _ in self._promised.values()) + promises.DELAY
+            faults = self.graph.faults
+            since = [since for task_id, (since, _) in self._promised.items() if task_id not in faults]
+            due = min(since, default=due) + promises.DELAY
         if self._edges:
             due = min(due, next(iter(self._edges.values())) + _LATER)
         return due

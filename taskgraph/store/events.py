@@ -15,6 +15,7 @@ from taskgraph import lines, regular
 
 Event = dict[str, Any]
 _BLOCK: Final = 65536
+_MOST: Final = 1 << 53
 
 
 class Mark(NamedTuple):
@@ -138,7 +139,7 @@ def _parse(block: list[bytes]) -> Iterator[Event]:
                 event = lines.load(line)
             except ValueError:
                 continue
-            if isinstance(event, dict) and isinstance(event.get("id"), int):
+            if isinstance(event, dict) and isinstance(event.get("id"), int) and event["id"] < _MOST:
                 yield event
 
 

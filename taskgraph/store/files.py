@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from taskgraph import lines, regular
 from taskgraph.core.graph import Graph
+from taskgraph.core.status import PENDING
 from taskgraph.core.task import FIELDS, FIRST, MISSING, Task
 from taskgraph.errors import RefusedError, StoreError, TaskgraphError
 from taskgraph.store import codec, ids, layout, lock, promises, replace
@@ -162,8 +163,8 @@ class Store(Reader):
     def write(self, graph: Graph, tasks: list[Task]) -> None:
         """Write the files of tasks that changed.
 
-        One that somebody has removed or made unreadable since it was read is noted in ``graph.faults``; what changed in it
-        is kept, to be written when it can be read again.
+        One that somebody has changed, removed or made unreadable since it was read is noted in ``graph.faults``; what
+        changed in it is kept, to be written when it has been read again.
 
         Raises:
             StoreError: one cannot be written.
@@ -198,19 +199,19 @@ class Store(Reader):
         try:
             for task in tasks:
                 self.complete(task)
-                target, old = replace.target(layout.task_path(self.root, task.id))
+                path = layout.task_path(self.root, task.id)
                 try:
-                    there = self._catch_up(task, old)
-                except StoreError as error:
+                    target, old = replace.target(path)
+                except OSError as error:
                     if missed is None:
                         raise
-                    missed[task.id] = error
+                    missed[task.id] = StoreError(path, f"cannot be written: {error.strerror}")
                     continue
-                if not there:
-                    if missed is None:
-                        graph.drop(task.id)
-                    else:
-                        missed[task.id] = self.gone(task.id)
+                if missed is not None and task.stamp is not None and (old is None or stamp(old) != task.stamp):
+                    missed[task.id] = StoreError(path, "was changed or removed by somebody just now")
+                    continue
+                if not self._catch_up(task, old):
+                    graph.drop(task.id)
                     continue
                 if self.spares is not None and old is not None:
                     new = self.spares.replace(target, codec.encode(task.data), old)
@@ -275,9 +276,17 @@ class Store(Reader):
 
     @staticmethod
     def lay_over(task: Task, fresh: Task) -> None:
-        """Bring a changed task up to a version that somebody saved in the meantime: only our changed keys go over it."""
-        for key, before in (task.was or {}).items():
+        """Bring a changed task up to a version that somebody saved in the meantime: only our changed keys go over it.
+
+        Where he has changed the status too, his holds, and of ours only the attempts and the edges are kept.
+        """
+        was = task.was or {}
+        base = was.get("status", MISSING)
+        his = "status" in was and fresh.status != (PENDING if base is MISSING else base) and fresh.status != task.status
+        for key, before in was.items():
             after = task.data.get(key, MISSING)
+            if his and key not in _EDGES and key != "attempts":
+                continue
             if key in _EDGES:
                 ours, base = after if after is not MISSING else [], before if before is not MISSING else []
                 kept = [i for i in fresh.data.get(key, []) if i in ours or i not in base]

@@ -53,9 +53,10 @@ def logged(root: str) -> dict[int, int]:
     return found
 
 
-def highest_log(root: str, task: Task) -> int:
-    """The highest attempt of a task that is on record or has left a log although its record is gone."""
+def highest_log(root: str, task: Task, known: int = 0) -> int:
+    """The highest attempt of a task that is on record or has left a log although its record is gone; ``known`` is one."""
     number = max((attempt["number"] for attempt in task.attempts), default=0)
+    number = max(number, known)
     while os.path.exists(log_path(root, task.id, number + 1)):
         number += 1
     return number

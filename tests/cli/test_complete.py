@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.cli.driver import Keyboard
@@ -94,6 +96,18 @@ def test_inside_a_task_a_status_that_is_set_is_a_report_too(store: StoreBox, sai
     store.write(1, f"{' '.join(store.command())} update 1 --status {said}; echo on >> on; exit {code}")
     store.run(expect=status == "failed")
     assert (store.status(1), store.lines("on")) == (status, ["on"])
+
+
+def test_inside_a_task_one_report_after_the_other_keeps_the_result(store: StoreBox) -> None:
+    program = " ".join(store.command())
+    store.write(1, f"{program} complete --result '[1]'; {program} update 1 --status completed --force; echo $? > code")
+    store.write(2, f"{program} complete --result '[1]'; {program} fail --reason no")
+    store.write(3, f"{program} complete --result '[1]'; {program} complete --result '[2]'")
+    began = time.monotonic()
+    store.run(expect=1)
+    assert time.monotonic() - began < 8
+    assert [store.read(i).get("result") for i in (1, 2, 3)] == [[1], None, [2]]
+    assert store.lines("code") == ["0"]
 
 
 def test_inside_a_task_a_run_of_the_same_store_is_refused(store: StoreBox) -> None:

@@ -89,6 +89,35 @@ def test_a_task_whose_file_is_away_at_its_turn_holds_nobody_up(store, away, back
     assert set(store.statuses().values()) == {"completed"}
 
 
+@pytest.mark.parametrize("made", ["mkdir F", "mkfifo F", "ln -s task_2.json F", "ln -s /nowhere/at/all F"])
+@pytest.mark.parametrize("when", ["waiting", "ready"])
+def test_what_is_put_in_the_place_of_a_file_stops_only_what_depends_on_it(store, made, when):
+    name = ".tasks/task_2.json"
+    store.write(1, f"rm {name}; {made.replace('F', name)}; echo 1 >> order")
+    store.write(2, "echo 2 >> order", blockedBy=[1] if when == "waiting" else [])
+    store.write(3, "echo 3 >> order", blockedBy=[2])
+    store.write(4, "sleep 0.5; echo 4 >> order", blockedBy=[1])
+    store.run("-j", "1", expect=5)
+    assert store.lines("order") == ["1", "4"]
+    assert (store.status(1), store.status(4)) == ("completed", "completed")
+
+
+@pytest.mark.parametrize("place", ["run/x.lock", "run/x.jsonl", "run/x.spare", "run/1.1.beat"])
+def test_a_pipe_among_what_others_left_holds_no_run_up(store, place):
+    store.write(1, "true")
+    os.mkfifo(store.tasks / place)
+    store.run(timeout=20)
+    assert store.outcomes(1) == ["completed"]
+
+
+def test_a_pipe_in_the_place_of_a_log_fails_the_attempt(store):
+    store.write(1, "true")
+    os.mkfifo(store.tasks / "logs" / "1.1.log")
+    done = store.cli("run", timeout=20)
+    assert done.returncode in (0, 1)
+    assert store.status(1) in ("completed", "failed")
+
+
 def test_an_end_whose_file_is_away_for_longer_is_known_when_it_is_back(store):
     store.write(1, f"{UP}mv {FILE} kept; echo 1 >> order")
     store.write(2, "sleep 2.5")
@@ -298,3 +327,56 @@ def test_a_promised_start_goes_over_what_an_editor_saved(desk: Desk) -> None:
     desk.look(1.0)
     assert desk.stored() == "in_progress"
     assert '"edited"' in desk.path.read_text()
+
+
+def test_a_promise_holds_while_its_file_is_away(desk: Desk) -> None:
+    desk.begin(busy=True)
+    away = desk.path.rename(desk.path.with_name("away"))
+    desk.now += 1
+    with desk.boss.store.locked():
+        desk.commit([], [], busy=False)
+    assert desk.writer.next_due() > desk.now
+    away.rename(desk.path)
+    assert desk.stored() == "pending"
+    assert TaskManager(desk.boss.root).get(1).status == "in_progress"
+    desk.look(0.2)
+    desk.look(1.0)
+    assert desk.stored() == "in_progress"
+
+
+def test_what_somebody_decides_over_a_promise_whose_file_was_away_holds(desk: Desk) -> None:
+    desk.begin(busy=True)
+    whole = desk.path.read_text()
+    desk.path.write_text("{")
+    desk.now += 1
+    with desk.boss.store.locked():
+        desk.commit([], [], busy=False)
+    desk.path.write_text(whole)
+    TaskManager(desk.boss.root).cancel([1])
+    desk.look(0.2)
+    assert desk.graph.tasks[1].status == "cancelled"
+    desk.look(1.0)
+    assert (desk.stored(), len(json.loads(desk.path.read_text())["attempts"])) == ("cancelled", 1)
+
+
+@pytest.mark.parametrize("status", ["cancelled", "skipped", "held", "completed"])
+def test_a_status_saved_over_a_promised_start_holds(desk: Desk, status: str) -> None:
+    desk.begin(busy=True)
+    desk.path.write_text(desk.path.read_text().replace('"pending"', f'"{status}"'))
+    desk.look()
+    assert desk.graph.tasks[1].status == status
+    desk.look(1.0)
+    assert (desk.stored(), len(json.loads(desk.path.read_text())["attempts"])) == (status, 1)
+
+
+def test_a_file_saved_between_the_look_and_the_write_is_read_first(desk: Desk) -> None:
+    desk.begin(busy=False)
+    desk.path.write_text(desk.path.read_text().replace('"in_progress"', '"cancelled"'))
+    with desk.boss.store.locked():
+        desk.end()
+    assert desk.stored() == "cancelled"
+    desk.look(0.2)
+    desk.look(1.0)
+    assert desk.stored() == "cancelled"
+    assert json.loads(desk.path.read_text())["attempts"][0]["outcome"] == "completed"
+    assert not desk.graph.faults

@@ -303,6 +303,33 @@ def test_a_run_whose_folders_are_tidied_away_loses_nothing(store, gate):
     assert store.status(2) == "completed"
 
 
+@pytest.mark.parametrize("how", ["verbs", "a stale copy"])
+def test_beside_another_run_too_nothing_starts_before_all_of_the_last_attempt_has_gone(store, how):
+    hidden = "trap '' TERM; for i in 1 2 3 4 5 6 7 8 9 10; do echo 1 >> order; sleep 0.1; done"
+    script = (
+        "[ -s order ] && { echo 2 >> order; exit; }; "
+        f'env -i PATH="$PATH" setsid sh -c "{hidden}" > /dev/null 2>&1 & sleep 0.1; exec sleep 30'
+    )
+    store.write(1, script)
+    old = store.path(1).read_text()
+    store.write(9)
+    runs = [store.start("--wait", "-j", "1")]
+    store.wait_for("order")
+    runs.append(store.start("--wait", "-j", "1"))
+    until(lambda: len(store.keepers()) == 2, "the second run")
+    until(lambda: store.read(1).get("status") == "in_progress", "the start in the file")
+    if how == "verbs":
+        does(store, "cancel", "1")
+        does(store, "reopen", "1")
+    else:
+        store.path(1).write_text(old)
+    store.wait_for_status(1, "completed")
+    does(store, "complete", "9")
+    assert [store.ends(run) for run in runs] == [0, 0]
+    assert store.lines("order") == ["1"] * (len(store.lines("order")) - 1) + ["2"]
+    assert len(store.lines("order")) > 2
+
+
 def test_two_runs_whose_folders_are_tidied_away_leave_each_other_alone(store, gate):
     for n in (1, 2):
         store.write(n, f"echo up >> up; {gate.wait}; echo {n} >> order")
