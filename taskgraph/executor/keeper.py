@@ -26,6 +26,7 @@ import json
 import os
 import select
 import signal
+import stat
 import sys
 import time
 
@@ -169,7 +170,7 @@ class Keeper:
             # Somebody tidied up while the run went on.
             os.makedirs(os.path.dirname(path), exist_ok=True)
             log = os.open(path, _LOG_FLAGS | os.O_CREAT, 0o666)
-        if os.fstat(log).st_mode & 0o170000 != 0o100000:
+        if not stat.S_ISREG(os.fstat(log).st_mode):
             os.close(log)
             raise OSError(errno.EINVAL, "it is no regular file")
         until = time.monotonic() + _LOOKED_AT

@@ -60,8 +60,7 @@ class Others:
 
     def may_be_back(self, now: float) -> bool:
         """Whether a file has become unreadable so lately that somebody may be saving it."""
-        missed = self._missed
-        return any(now - missed.setdefault(task_id, now) < _PATIENCE for task_id in self.graph.faults)
+        return any(self._is_missed(task_id, now) for task_id in self.graph.faults)
 
     def take_in(self, at: str, now: float, *, scan: bool) -> list[int]:
         """Under the lock: read again what others changed; returns the ids of the tasks around it."""
@@ -135,7 +134,7 @@ class Others:
         return fresh
 
     def _is_missed(self, task_id: int, now: float) -> bool:
-        """Whether a file has gone only lately."""
+        """Whether a file is gone or unreadable only since lately."""
         return now - self._missed.setdefault(task_id, now) < _PATIENCE
 
     def _replace(self, task_id: int, old: Task | None, fresh: Task | None) -> None:

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from taskgraph import lines, regular
 from taskgraph.core.graph import Graph
-from taskgraph.core.status import PENDING
 from taskgraph.core.task import FIELDS, FIRST, MISSING, Task
 from taskgraph.errors import RefusedError, StoreError, TaskgraphError
 from taskgraph.store import codec, ids, layout, lock, promises, replace
@@ -281,8 +280,7 @@ class Store(Reader):
         Where he has changed the status too, his holds, and of ours only the attempts and the edges are kept.
         """
         was = task.was or {}
-        base = was.get("status", MISSING)
-        his = "status" in was and fresh.status != (PENDING if base is MISSING else base) and fresh.status != task.status
+        his = "status" in was and fresh.status not in (promises.status_before(task), task.status)
         for key, before in was.items():
             after = task.data.get(key, MISSING)
             if his and key not in _EDGES and key != "attempts":

@@ -80,8 +80,13 @@ def line(task: Task) -> bytes:
     keys = [key for key in changed if key not in _EDGES]
     put = {key: task.data[key] for key in keys if key in task.data}
     cleared = [key for key in keys if key not in task.data and changed[key] is not MISSING]
-    before = changed.get("status", task.status)
-    return Promise(task.id, put, cleared, str(PENDING if before is MISSING else before)).line()
+    return Promise(task.id, put, cleared, status_before(task)).line()
+
+
+def status_before(task: Task) -> str:
+    """The status of a task before it was changed; what a file does not say is pending."""
+    before = (task.was or {}).get("status", task.status)
+    return str(PENDING if before is MISSING else before)
 
 
 def parse(block: bytes) -> Iterator[Promise]:
